@@ -28,7 +28,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "gpu: needs a CUDA device of compute capability 8.0 or newer")
+    config.addinivalue_line(
+        "markers", "gpu: needs a CUDA device of compute capability 8.0 or newer"
+    )
     config.addinivalue_line("markers", "multi_gpu: needs two CUDA devices")
     if config.getoption("--seed") is None:
         config.option.seed = secrets.randbits(31)

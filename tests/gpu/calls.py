@@ -1,0 +1,131 @@
+"""What the GPU tests call, which kernel must run which product, and how failures are gathered."""
+
+import functools
+
+import pytest
+import torch
+from reference import INT_OF, judge, nan_filled_empty
+
+import vitamin_hgemm
+
+LAYOUTS = ("nn", "nt", "tn", "tt")
+CHOOSERS = ("auto", "sm80")
+
+
+@functools.cache
+def table():
+    return {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
+
+
+def kernel_names():
+    """Everything that kernel= takes."""
+    return [*CHOOSERS, *(name for name in table() if name not in CHOOSERS)]
+
+
+def need_memory(gib):
+    """Skips the test unless so much device memory is free."""
+    torch.cuda.empty_cache()
+    free = torch.cuda.mem_get_info()[0] / 2**30
+    if free < gib:
+        pytest.skip(f"needs {gib} GiB of free device memory, has {free:.0f}")
+
+
+def _aligned(x):
+    """Whether the base and every stride that counts are multiples of 16 bytes, one being 1."""
+    strides = [s for s, n in zip(x.stride(), x.shape) if n > 1]
+    inner = [s for s, n in zip(x.stride()[-2:], x.shape[-2:]) if n > 1 and s == 1]
+    return x.data_ptr() % 16 == 0 and all(
+        s * x.itemsize % 16 == 0 for s in strides if s != 1 or len(inner) > 1
+    )
+
+
+def duty(name, a, b):
+    """True if the kernel must run a @ b with no epilogue, False if it must refuse, else None."""
+    entry = table().get(name)
+    if entry is None:
+        return True
+    device = torch.cuda.get_device_properties(a.device)
+    cc = device.major * 10 + device.minor
+    if cc < entry["min_cc"] or (entry["max_cc"] and cc > entry["max_cc"]):
+        return False
+    if entry["smem_bytes"] > device.shared_memory_per_block_optin:
+        return False
+    native = all(1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b))
+    aligned = _aligned(a) and _aligned(b) and native
+    if entry["family"] == "ladder":
+        if min(*a.shape[-2:], *b.shape[-2:]) <= 1:
+            return None
+        return aligned and all(x.stride(-1) == 1 for x in (a, b))
+    if entry["family"] == "cublas":
+        return native or None
+    return entry["any_align"] or aligned or None
+
+
+def refused(error, name):
+    """Whether `error` is the refusal of a kernel by name, with a reason."""
+    text = str(error)
+    return name in text and "CUDA error" not in text and len(text) > len(name) + 20
+
+
+def call(name, a, b, out, **options):
+    """hgemm.out by kernel `name`, with every allocation that it makes filled with NaN."""
+    with nan_filled_empty():
+        return torch.ops.vitamin.hgemm.out(a, b, kernel=name, out=out, **options)
+
+
+class Failures:
+    """Gathers what went wrong over many calls; leaving the block raises one error for all."""
+
+    def __init__(self):
+        self.texts = []
+        self.runs = 0
+
+    def __enter__(self):
+        return self
+
+    def add(self, text):
+        self.texts.append(text)
+
+    def check(self, name, a, b, *, out=None, must=None, what="", **options):
+        """Runs `name` into NaN twice: the result is in bounds, and the bits are the same.
+
+        `must` overrides duty(). Returns the output, or None if the kernel refused.
+        """
+        must = duty(name, a, b) if must is None else must
+        bias, activation = options.get("bias"), options.get("activation", "none")
+        if out is None:
+            batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            kind = options.get("out_dtype") or a.dtype
+            shape = (*batch, a.shape[-2], b.shape[-1])
+            out = torch.full(shape, torch.nan, dtype=kind, device=a.device)
+        what = (
+            f"{name} {what} {a.dtype} a {tuple(a.shape)}/{a.stride()} b {tuple(b.shape)}/"
+            f"{b.stride()} at {a.data_ptr() % 16}, {b.data_ptr() % 16} bytes"
+            f"{', bias' if bias is not None else ''}, {activation}, out {out.dtype} {out.stride()}"
+        )
+        try:
+            call(name, a, b, out, **options)
+        except RuntimeError as error:
+            if "CUDA error" in str(error):
+                raise AssertionError(f"{what}: {error}") from error
+            if must is True or not refused(error, name):
+                self.add(f"{what}: refused: {str(error)[:300]}")
+            return None
+        self.runs += 1
+        if must is False:
+            self.add(f"{what}: ran, but has to be refused")
+        verdict = judge(out, a, b, bias, activation)
+        if not verdict:
+            self.add(f"{what}: {verdict}")
+        first = out.clone()
+        call(name, a, b, out.fill_(1e4), **options)
+        if not torch.equal(first.view(INT_OF[out.dtype]), out.clone().view(INT_OF[out.dtype])):
+            self.add(f"{what}: other bits in the second run")
+        return out
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            return
+        head = "\n".join(self.texts[:25])
+        assert not self.texts, f"{len(self.texts)} failures in {self.runs} runs\n{head}"
+        assert self.runs, "no kernel ran"

@@ -1,0 +1,227 @@
+"""Times vitamin_hgemm beside torch.matmul and cuBLAS.
+
+    python benchmarks/bench.py                          every suite, both types
+    python benchmarks/bench.py --ladder                 the Ampere ladder at one size
+    python benchmarks/bench.py --suite large decode --dtype bf16
+    python benchmarks/bench.py --shape 4096x4096x4096:nt --kernel auto sm80 --hot
+
+Prints a line a candidate and writes a CSV to benchmarks/results (or --out). On a machine with no
+GPU it times the CPU path on a few small problems and prints, for the suites, which kernel an H200
+would run, the time that the model predicts and the time that was recorded, if any.
+Exit status: 0, or 1 when a result is wrong or the package refuses a problem that auto must take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):
+    # Run as a script: benchmarks/ itself must leave the path, since its profile.py would hide the
+    # standard library's, and the root goes last, so that an installed vitamin_hgemm is preferred.
+    sys.path.pop(0)
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+import torch
+
+from benchmarks import environment, no_gpu, records, shapes
+from benchmarks.timing import GpuRace
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def _argument(convert):
+    """`convert` for argparse, which shows the text of this error only."""
+
+    def checked(text: str):
+        try:
+            return convert(text)
+        except (ValueError, RuntimeError) as error:
+            raise argparse.ArgumentTypeError(str(error).splitlines()[0]) from None
+
+    return checked
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add(
+        "--suite",
+        nargs="+",
+        choices=tuple(shapes.SUITES),
+        metavar="NAME",
+        default=[],
+        help=f"any of {', '.join(shapes.SUITES)}; default: all but ladder",
+    )
+    add("--ladder", action="store_true", help="the same as --suite ladder")
+    add(
+        "--shape",
+        nargs="+",
+        type=_argument(shapes.parse_shape),
+        metavar="MxNxK:LAYOUT",
+        default=[],
+        help="these problems, BATCHxMxNxK too; with --ladder the size of the ladder",
+    )
+    add(
+        "--layout",
+        nargs="+",
+        choices=shapes.LAYOUTS,
+        default=[],
+        help="every problem in these layouts instead of its own",
+    )
+    add("--dtype", nargs="+", choices=tuple(DTYPES), default=list(DTYPES), help="default: both")
+    add(
+        "--kernel",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="kernels beside torch and cublas; default: auto, in the ladder all its steps",
+    )
+    add("--device", type=_argument(torch.device), help="cuda, cuda:1 or cpu; default: a GPU if any")
+    add("--hot", action="store_true", help="large problems also after 3 s at the power cap")
+    add("--quick", action="store_true", help="fewer samples, and no problem over 0.2 TFLOP")
+    add("--out", type=Path, default=records.RESULTS, metavar="DIR", help="folder of the CSV")
+    args = parser.parse_args(argv)
+    if args.device is None:
+        args.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if args.device.type == "cuda" and not torch.cuda.is_available():
+        parser.error(f"--device {args.device}: this machine or this torch has no CUDA")
+    if args.ladder:
+        args.suite = list(dict.fromkeys(["ladder", *args.suite]))
+    return args
+
+
+def problems(args: argparse.Namespace) -> list[tuple[str, shapes.Shape]]:
+    """(suite, shape) of everything that was asked for, in order and without repeats."""
+    if args.shape and args.suite not in ([], ["ladder"]):
+        raise SystemExit("--shape goes alone or with --ladder, not with other suites")
+    if args.shape:
+        chosen = {(args.suite or ["custom"])[0]: tuple(args.shape)}
+    else:
+        chosen = {name: shapes.SUITES[name] for name in args.suite or shapes.CLASSES}
+    found = []
+    for suite, members in chosen.items():
+        for shape in shapes.quick(members) if args.quick else members:
+            found += [
+                (suite, shape.with_layout(layout)) for layout in args.layout or [shape.layout]
+            ]
+    return list(dict.fromkeys(found))
+
+
+def candidates(suite: str, named: list[str]) -> list[str]:
+    """The names that are timed for a suite, torch first."""
+    own = named or (shapes.LADDER_KERNELS if suite == "ladder" else ["auto"])
+    return list(dict.fromkeys(["torch", "cublas", *own]))
+
+
+def products(names: list[str]) -> dict:
+    """Each candidate as a function (a, b, out=)."""
+    hgemm = torch.ops.vitamin.hgemm.out
+
+    def of_kernel(kernel: str):
+        return lambda a, b, out: hgemm(a, b, kernel=kernel, out=out)
+
+    return {name: torch.matmul if name == "torch" else of_kernel(name) for name in names}
+
+
+HOT_FLOPS = 1e11  # smaller problems never reach the power cap
+
+
+def measure(
+    args: argparse.Namespace, suite: str, shape: shapes.Shape, dtype: str, facts: dict
+) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """CSV rows of one problem, and the candidates that refused it with their reasons."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    race = GpuRace(shape, DTYPES[dtype], args.device, products(candidates(suite, args.kernel)))
+    errors = race.check()
+    states = {"cold": race.cold(5 if args.quick else 11)}
+    clocks = {"cold": environment.read_smi(args.device, race.keep_busy)}
+    if args.hot and shape.flops >= HOT_FLOPS:
+        states["hot"] = race.hot()
+        clocks["hot"] = environment.read_smi(args.device, race.keep_busy)
+    measured = []
+    for state, us in states.items():
+        measured += records.rows(shape, dtype, suite, state, us, errors, facts | clocks[state])
+    return measured, race.refused
+
+
+def show(tell, suite: str, measured: list[dict[str, str]], refused: dict[str, str]) -> None:
+    for state in dict.fromkeys(row["state"] for row in measured):
+        of_state = [row for row in measured if row["state"] == state]
+        if suite == "ladder":
+            first = of_state[0]
+            tell(f"\nladder, {records.shape_of(first)}, {first['dtype']}, {state}")
+            for text in records.ladder_table(of_state):
+                tell(text)
+            for row in filter(records.is_wrong, of_state):
+                tell(records.line(row))
+        else:
+            for row in of_state:
+                tell(records.line(row) + ("  hot" if state == "hot" else ""))
+    for name, reason in refused.items():
+        tell(f"{'':<32}{name:<18} can't: {reason}")
+
+
+def smi_line(reading: dict[str, str]) -> str:
+    if not reading["sm_clock_mhz"]:
+        return "nvidia-smi gave no reading"
+    return (
+        f"{reading['sm_clock_mhz']} MHz, {reading['power_w']} W, {reading['temperature_c']} C, "
+        f"driver {reading['driver']}"
+    )
+
+
+def run_gpu(args: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    torch.cuda.set_device(args.device)
+    torch.set_float32_matmul_precision("highest")  # the reference is a true fp32 product
+    torch.manual_seed(0)
+    torch.matmul(*(torch.ones(64, 64, device=args.device) for _ in range(2)))  # loads cuBLAS
+    facts = environment.describe(args.device)
+    cases = [(d, suite, shape) for d in args.dtype for suite, shape in problems(args)]
+    print(", ".join(f"{key} {value}" for key, value in facts.items() if value))
+    print("before:", smi_line(environment.read_smi(args.device)))
+    print(records.HEADER)
+    measured: list[dict[str, str]] = []
+    refusals = 0
+    bar = tqdm(cases, unit="problem", disable=None)
+    try:
+        for dtype, suite, shape in bar:
+            bar.set_postfix_str(f"{dtype} {shape}")
+            of_case, refused = measure(args, suite, shape, dtype, facts)
+            measured += of_case
+            refusals += "auto" in refused
+            show(tqdm.write, suite, of_case, refused)
+    finally:
+        bar.close()
+        if measured:  # what was measured before an interruption is kept too
+            suites = dict.fromkeys(row["suite"] for row in measured)
+            path = args.out / records.file_name(facts, suites)
+            records.write(path, measured)
+            print(f"wrote {path}")
+    print("after:", smi_line(environment.read_smi(args.device)))
+    for text in records.summary(measured):
+        print(text)
+    if refusals:
+        print(f"auto refused {refusals} problems, and it must take every one")
+    return 1 if refusals or any(map(records.is_wrong, measured)) else 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parse(argv)
+    import vitamin_hgemm  # noqa: F401  (registers the op)
+
+    with torch.inference_mode():
+        if args.device.type == "cuda":
+            return run_gpu(args)
+        return no_gpu.run(args.dtype, problems(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

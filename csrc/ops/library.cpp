@@ -1,0 +1,115 @@
+// The ops of namespace vitamin: schemas, and which function serves which dispatch key.
+#include <torch/csrc/stable/library.h>
+
+#include <stdexcept>
+
+#include "arguments.h"
+#include "aten.h"
+#include "cuda.h"
+#include "nested.h"
+
+namespace vitamin {
+namespace {
+
+#define VITAMIN_INPUTS                                                                        \
+  "(Tensor a, Tensor b, *, Tensor? bias=None, str activation=\"none\", str kernel=\"auto\", " \
+  "ScalarType? out_dtype=None"
+#define VITAMIN_FUNCTIONAL VITAMIN_INPUTS ") -> Tensor"
+#define VITAMIN_OUT VITAMIN_INPUTS ", Tensor(x!) out) -> Tensor(x!)"
+
+enum class Backend { kCpu, kCuda, kOther };
+
+void run(Backend backend, Arguments* args) {
+  check_arguments(args);
+  switch (backend) {
+    case Backend::kCpu:
+      ensure_out(args);
+      run_aten(*args);
+      return;
+    case Backend::kCuda:
+      run_cuda(args);
+      return;
+    case Backend::kOther:
+      throw std::runtime_error("hgemm: a and b are no plain CPU or CUDA tensors; wanted those");
+  }
+}
+
+// The kernel of a functional op or, with_out, of an out= one.
+template <Backend backend, bool with_out>
+void kernel(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments args(stack, with_out);
+  run(backend, &args);
+  stack[0] = reinterpret_cast<StableIValue>(args.out.handle.release());
+}
+
+// The same where redispatch() may be waiting for the error.
+template <Backend backend, bool with_out>
+void inner_kernel(StableIValue* stack, uint64_t inputs, uint64_t outputs) {
+  try {
+    kernel<backend, with_out>(stack, inputs, outputs);
+  } catch (const std::exception& error) {
+    if (!keep_error(error, stack)) throw;
+  }
+}
+
+void autograd_kernel(StableIValue* stack, uint64_t, uint64_t) {
+  redispatch(stack, "vitamin::_hgemm", "vitamin::_hgemm_grad", "");
+}
+
+void autograd_out_kernel(StableIValue* stack, uint64_t, uint64_t) {
+  redispatch(stack, "vitamin::_hgemm", "vitamin::_hgemm_grad", "out");
+}
+
+template <Backend backend>
+void register_kernels(torch::stable::detail::StableLibrary& library) {
+  library.impl("hgemm", &kernel<backend, false>);
+  library.impl("hgemm.out", &kernel<backend, true>);
+  library.impl("_hgemm", &inner_kernel<backend, false>);
+  library.impl("_hgemm.out", &inner_kernel<backend, true>);
+  library.impl("_hgemm_grad", &inner_kernel<backend, false>);
+  library.impl("_hgemm_grad.out", &inner_kernel<backend, true>);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY(vitamin, library) {
+  library.def("hgemm" VITAMIN_FUNCTIONAL);
+  library.def("hgemm.out" VITAMIN_OUT);
+  library.def("_hgemm" VITAMIN_FUNCTIONAL);
+  library.def("_hgemm.out" VITAMIN_OUT);
+  library.def("_hgemm_grad" VITAMIN_FUNCTIONAL);
+  library.def("_hgemm_grad.out" VITAMIN_OUT);
+}
+
+STABLE_TORCH_LIBRARY_IMPL(vitamin, Autograd, library) {
+  library.impl("hgemm", &autograd_kernel);
+  library.impl("hgemm.out", &autograd_out_kernel);
+}
+
+STABLE_TORCH_LIBRARY_IMPL(vitamin, CPU, library) { register_kernels<Backend::kCpu>(library); }
+STABLE_TORCH_LIBRARY_IMPL(vitamin, CUDA, library) { register_kernels<Backend::kCuda>(library); }
+
+// Tensors that are refused, with a text of this package's rather than the dispatcher's.
+STABLE_TORCH_LIBRARY_IMPL(vitamin, SparseCPU, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, SparseCUDA, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, SparseCsrCPU, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, SparseCsrCUDA, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, QuantizedCPU, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, QuantizedCUDA, library) {
+  register_kernels<Backend::kOther>(library);
+}
+STABLE_TORCH_LIBRARY_IMPL(vitamin, MkldnnCPU, library) {
+  register_kernels<Backend::kOther>(library);
+}
+
+}  // namespace vitamin

@@ -1,0 +1,23 @@
+// The dispatch of hgemm under autograd, and how errors get through it.
+//
+// hgemm has a kernel of its own on the Autograd key that calls the dispatcher again, for _hgemm
+// (grad mode off: no Python on the way) or _hgemm_grad (grad mode on: the autograd formula is
+// registered from Python). LibTorch's C interface turns an exception inside such a nested call
+// into an error code without its text, so the inner kernel keeps the text for the outer one.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <exception>
+
+namespace vitamin {
+
+// A boxed kernel on the Autograd key: redispatches to `no_grad_op` or `grad_op`.
+void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op,
+                const char* overload);
+
+// In an inner kernel: true if the error was kept for redispatch(), which will throw it. The kernel
+// then returns with an undefined tensor on its stack.
+bool keep_error(const std::exception& error, StableIValue* stack);
+
+}  // namespace vitamin

@@ -1,0 +1,160 @@
+"""Builds the op library (_ops, LibTorch stable ABI) and the planning module (_C, pybind11).
+
+Environment: VITAMIN_ARCHS (default "80;90a;120"), VITAMIN_CPU_ONLY=1, CUDA_HOME, CXX, MAX_JOBS.
+"""
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+ROOT = Path(__file__).resolve().parent
+DEFAULT_ARCHS = "80;90a;120"
+KNOWN_ARCHS = ("80", "86", "87", "89", "90", "90a", "100", "100a", "103", "103a", "120", "120a")
+# The stable ABI of torch 2.11: one binary serves every torch from there on.
+OLDEST_TORCH = (2, 11)
+TORCH_TARGET_VERSION = "0x020b000000000000"
+
+
+def stop(sentence):
+    sys.exit(f"vitamin_hgemm: {sentence}")
+
+
+def import_cpp_extension():
+    try:
+        import torch
+        from torch.utils import cpp_extension
+    except ImportError as error:
+        stop(f"building needs torch >= 2.11 in this environment ({error}).")
+    if tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2]) < OLDEST_TORCH:
+        stop(f"building needs torch >= 2.11, but torch {torch.__version__} is installed here.")
+    return cpp_extension
+
+
+def check_compiler():
+    compiler = os.environ.get("CXX") or "c++"
+    if shutil.which(compiler.split()[0]) is None:
+        stop(f"there is no C++ compiler: '{compiler}' is not found; install g++ or set CXX.")
+
+
+def find_cuda_home():
+    """The CUDA toolkit to build with; None, and a note of what is left out, without one."""
+    if os.environ.get("VITAMIN_CPU_ONLY") == "1":
+        reason = "VITAMIN_CPU_ONLY=1 is set"
+    else:
+        on_path = shutil.which("nvcc")
+        homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+        homes.append(on_path and Path(on_path).resolve().parent.parent)
+        for home in filter(None, [*homes, "/usr/local/cuda"]):
+            if (Path(home) / "bin" / "nvcc").exists():
+                return str(home)
+        reason = "nvcc is not found (CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)"
+    print(f"vitamin_hgemm: {reason}: the GPU kernels are left out, only the CPU path is built.")
+    return None
+
+
+def read_archs():
+    archs = re.findall(r"[^;,\s]+", os.environ.get("VITAMIN_ARCHS", "")) or DEFAULT_ARCHS.split(";")
+    for arch in archs:
+        if arch not in KNOWN_ARCHS:
+            stop(f"VITAMIN_ARCHS names '{arch}'; wanted any of {', '.join(KNOWN_ARCHS)}.")
+    return archs
+
+
+def gencode_flags(archs):
+    """Machine code for every architecture, and PTX of those whose PTX newer GPUs can take."""
+    flags = []
+    for arch in archs:
+        code = f"sm_{arch}" if arch.endswith("a") else f"[sm_{arch},compute_{arch}]"
+        flags.append(f"-gencode=arch=compute_{arch},code={code}")
+    return flags
+
+
+def nvcc_release(cuda_home):
+    text = subprocess.check_output([Path(cuda_home) / "bin" / "nvcc", "--version"], text=True)
+    return re.search(r"V(\d+\.\d+\.\d+)", text).group(1)
+
+
+def sources(*patterns):
+    return sorted(str(path.relative_to(ROOT)) for p in patterns for path in ROOT.glob(p))
+
+
+def op_library(cpp_extension, cuda_home, archs):
+    no_build_path = f"-ffile-prefix-map={ROOT}/="
+    cxx = ["-O3", "-std=c++20", "-fvisibility=hidden", "-Wall", no_build_path]
+    macros = [("TORCH_TARGET_VERSION", TORCH_TARGET_VERSION), ("USE_CUDA", None)]
+    arguments = {"cxx": cxx}
+    patterns = ["csrc/dispatch/*.cpp", "csrc/ops/*.cpp", "csrc/cublas/*.cpp", "csrc/sm80/*.cpp"]
+    include_dirs, library_dirs, libraries = [], [], []
+    if cuda_home:
+        macros.append(("VITAMIN_WITH_CUDA", None))
+        patterns.append("csrc/**/*.cu")
+        include_dirs = [f"{cuda_home}/include"]
+        library_dirs = [f"{cuda_home}/lib64"]
+        libraries = ["cudart_static", "dl", "rt", "pthread"]
+        arguments["nvcc"] = ["-O3", "-std=c++20", f"-Xcompiler={no_build_path}"]
+        arguments["nvcc"] += gencode_flags(archs)
+    return cpp_extension.CppExtension(
+        "vitamin_hgemm._ops",
+        sources(*patterns),
+        include_dirs=include_dirs,
+        define_macros=macros,
+        library_dirs=library_dirs,
+        libraries=libraries,
+        extra_compile_args=arguments,
+        # A CUDA build of torch brings its CUDA symbols into scope through libtorch alone.
+        extra_link_args=["-Wl,--no-as-needed", "-ltorch", "-Wl,--as-needed"],
+        py_limited_api=True,
+    )
+
+
+def planning_module(cpp_extension, cuda_home, archs):
+    version = runpy.run_path(str(ROOT / "vitamin_hgemm" / "version.py"))["__version__"]
+    macros = [
+        ("VITAMIN_VERSION", f'"{version}"'),
+        ("VITAMIN_ARCHS", f'"{";".join(archs) if cuda_home else ""}"'),
+        ("VITAMIN_NVCC", f'"{nvcc_release(cuda_home) if cuda_home else ""}"'),
+    ]
+    return Extension(
+        "vitamin_hgemm._C",
+        sources("csrc/dispatch/*.cpp", "csrc/pybind/*.cpp"),
+        include_dirs=cpp_extension.include_paths(),  # torch ships pybind11's headers
+        define_macros=macros,
+        extra_compile_args={"cxx": ["-O2", "-std=c++20", "-fvisibility=hidden", "-Wall"]},
+        language="c++",
+    )
+
+
+def build_command(cpp_extension):
+    class Build(cpp_extension.BuildExtension):
+        def build_extension(self, ext):
+            # Objects stay between builds, those of an editable install too, and apart for each
+            # extension: both compile csrc/dispatch, with different flags.
+            self.build_temp = str(ROOT / "build" / "objects" / ext.name)
+            super().build_extension(ext)
+
+    return Build
+
+
+def main():
+    cpp_extension = import_cpp_extension()
+    check_compiler()
+    cuda_home = find_cuda_home()
+    archs = read_archs()
+    # torch looks for a toolkit only in its CUDA builds; ours compiles with a CPU build too.
+    cpp_extension.CUDA_HOME = cuda_home
+    setup(
+        ext_modules=[
+            op_library(cpp_extension, cuda_home, archs),
+            planning_module(cpp_extension, cuda_home, archs),
+        ],
+        cmdclass={"build_ext": build_command(cpp_extension)},
+    )
+
+
+main()

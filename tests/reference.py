@@ -64,9 +64,9 @@ def _slices(shape, limit):
             math.prod(steps) > limit or (d < len(batch) and math.prod(steps[:-2]) > 2**15)
         ):
             steps[d] = (steps[d] + 1) // 2
-    starts = [range(0, size, step) for size, step in zip(shape, steps)]
+    starts = [range(0, size, step) for size, step in zip(shape, steps, strict=True)]
     for start in itertools.product(*starts):
-        yield tuple(slice(i, i + step) for i, step in zip(start, steps))
+        yield tuple(slice(i, i + step) for i, step in zip(start, steps, strict=True))
 
 
 def _product(a, b, wide, limit):
@@ -116,7 +116,7 @@ def judge(out, a, b, bias=None, activation="none"):
         if worst > verdict.ratio or (wrong and not verdict.where):
             at = tuple(int(i) for i in torch.unravel_index(ratio.argmax(), ratio.shape))
             verdict.ratio = worst
-            verdict.where = tuple(s.start + i for s, i in zip(index, at))
+            verdict.where = tuple(s.start + i for s, i in zip(index, at, strict=True))
             verdict.got, verdict.want = got[at].item(), ref[at].item()
     return verdict
 
@@ -171,7 +171,7 @@ class Guarded:
             for d in reversed(range(len(shape))):
                 strides[d] = size
                 size *= max(shape[d], 1) + (pad if d == len(shape) - 1 else 0)
-        extent = 1 + sum(max(n - 1, 0) * s for n, s in zip(shape, strides))
+        extent = 1 + sum(max(n - 1, 0) * s for n, s in zip(shape, strides, strict=True))
         self._buffer, start = _allocate(extent + 2 * self.MARGIN, offset, dtype, device)
         self._bits = self._buffer.view(INT_OF[dtype])
         infinity = torch.tensor(math.inf, dtype=dtype).view(INT_OF[dtype]).item()

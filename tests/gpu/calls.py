@@ -32,8 +32,8 @@ def need_memory(gib):
 
 def _aligned(x):
     """Whether the base and every stride that counts are multiples of 16 bytes, one being 1."""
-    strides = [s for s, n in zip(x.stride(), x.shape) if n > 1]
-    inner = [s for s, n in zip(x.stride()[-2:], x.shape[-2:]) if n > 1 and s == 1]
+    strides = [s for s, n in zip(x.stride(), x.shape, strict=True) if n > 1]
+    inner = [s for s, n in zip(x.stride()[-2:], x.shape[-2:], strict=True) if n > 1 and s == 1]
     return x.data_ptr() % 16 == 0 and all(
         s * x.itemsize % 16 == 0 for s in strides if s != 1 or len(inner) > 1
     )

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from calls import CHOOSERS, LAYOUTS, Failures, duty, kernel_names, need_memory, table
-from reference import judge, operand
+from reference import operand
 
 ALIGNED = [(128, 128, 64), (256, 128, 32), (64, 64, 64), (512, 256, 128), (136, 520, 72)]
 RAGGED = [(129, 127, 65), (130, 258, 36), (255, 257, 100), (127, 64, 33), (65, 190, 300)]
@@ -145,14 +145,6 @@ def test_result_does_not_depend_on_other_rows(device, dtype):
         part = torch.ops.vitamin.hgemm(changed, b, kernel=name)
         assert torch.equal(whole[:100], part[:100]), name
         assert part[100:].isnan().all(), name
-
-
-def test_torch_ignores_the_bound_where_this_package_keeps_it(device):
-    """The shape of which torch.matmul's own error is known to be the larger."""
-    a, b = operands(546, 9728, 2560, "tn", torch.bfloat16, device, pad_to_8=False)
-    ours = judge(torch.ops.vitamin.hgemm(a, b), a, b)
-    assert ours, str(ours)
-    assert ours.ratio <= max(1.0, judge(a @ b, a, b).ratio)
 
 
 def test_the_table_lists_what_is_tested():

@@ -1,0 +1,78 @@
+"""Bias, activation and output type, fused before the one rounding, by every kernel."""
+
+import itertools
+import random
+
+import pytest
+import torch
+from calls import CHOOSERS, LAYOUTS, Failures, call, duty, kernel_names
+from reference import ACTIVATIONS, ROUNDING, operand
+
+SHAPES = [(130, 136, 72), (64, 64, 64), (129, 127, 65), (5, 9, 3), (300, 24, 2048), (1, 515, 70)]
+
+
+def biases(n, dtype, device):
+    """None, contiguous, one that starts at an odd place, strided, and a single element."""
+    odd = torch.randn(n + 1, dtype=dtype, device=device)[1:]
+    strided = torch.randn(n, 3, dtype=dtype, device=device)[:, 1]
+    single = torch.randn(1, dtype=dtype, device=device).expand(n)
+    return [None, torch.randn(n, dtype=dtype, device=device), odd, strided, single]
+
+
+def padded(rows, cols, dtype, device, layout):
+    """Rows padded to a multiple of 16 bytes: what every kernel can load."""
+    inner = cols if layout == "n" else rows
+    return operand(rows, cols, dtype, device, layout=layout, pad=-inner % 8)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_combination(device, dtype, layout):
+    """Each activation and output type, with a bias that is drawn anew each time."""
+    with Failures() as failures:
+        for m, n, k in SHAPES:
+            a = padded(m, k, dtype, device, layout[0])
+            b = padded(k, n, dtype, device, layout[1])
+            kinds = biases(n, dtype, device)
+            combinations = itertools.product(kernel_names(), ACTIVATIONS, (None, torch.float32))
+            for name, activation, out_dtype in combinations:
+                must = None if name == "cublas" else duty(name, a, b)
+                options = {"bias": random.choice(kinds), "activation": activation}
+                failures.check(name, a, b, must=must, out_dtype=out_dtype, **options)
+
+
+def test_bias_is_added_before_the_rounding(device, dtype):
+    """Sums whose rounding loses what the bias then cancels."""
+    k, unit = 64, 2 * ROUNDING[dtype][0]
+    a = operand(96, k, dtype, device, values=torch.ones((), dtype=dtype))
+    b = operand(k, 40, dtype, device, values=torch.tensor(1 + unit, dtype=dtype))
+    bias = torch.full((40,), -float(k), dtype=dtype, device=device)
+    for name in kernel_names():
+        out = torch.full((96, 40), torch.nan, dtype=dtype, device=device)
+        if name != "cublas":
+            call(name, a, b, out, bias=bias)
+            assert out.eq(k * unit).all(), f"{name}: {out[0, 0]} is not {k * unit}"
+
+
+def test_float32_output_is_not_rounded(device, dtype):
+    """Sums of integers that neither 16-bit type holds come out exactly."""
+    a = torch.randint(-31, 32, (130, 4096), device=device).to(dtype)
+    b = torch.randint(-31, 32, (4096, 72), device=device).to(dtype)
+    want = (a.double() @ b.double()).float()
+    assert not want.eq(want.to(dtype).float()).all()
+    for name in kernel_names():
+        if name == "cublas":
+            continue
+        out = torch.ops.vitamin.hgemm(a, b, kernel=name, out_dtype=torch.float32)
+        assert out.dtype == torch.float32
+        assert torch.equal(out, want), name
+
+
+def test_half_precision_output_is_the_float32_output_rounded_once(device, dtype):
+    a, b = operand(200, 3000, dtype, device), operand(3000, 136, dtype, device)
+    bias = torch.randn(136, dtype=dtype, device=device)
+    for name, activation in itertools.product(CHOOSERS, ACTIVATIONS):
+        options = {"kernel": name, "bias": bias, "activation": activation}
+        wide = torch.ops.vitamin.hgemm(a, b, out_dtype=torch.float32, **options)
+        narrow = torch.ops.vitamin.hgemm(a, b, **options)
+        assert narrow.dtype == dtype
+        assert torch.equal(wide.to(dtype), narrow), (name, activation)

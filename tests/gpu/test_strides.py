@@ -1,0 +1,124 @@
+"""Operands and outputs of any alignment, row pitch and stride; nothing around them is touched."""
+
+import itertools
+import random
+
+import pytest
+import torch
+from calls import CHOOSERS, LAYOUTS, Failures, duty, kernel_names
+from reference import Guarded, operand
+
+OFFSETS = range(0, 16, 2)
+PADS = (0, 1, 2, 4, 8)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_alignment_of_the_operands(device, dtype, layout):
+    """Each base offset with each row pitch, for one operand and then for the other."""
+    m, n, k = 136, 72, 104
+    with Failures() as failures:
+        for offset, pad, (aligned_a, aligned_b) in itertools.product(
+            OFFSETS, PADS, [(False, False), (True, False), (False, True)]
+        ):
+            a_at = {} if aligned_a else {"offset": offset, "pad": pad}
+            b_at = {} if aligned_b else {"offset": offset, "pad": pad}
+            a = operand(m, k, dtype, device, layout=layout[0], **a_at)
+            b = operand(k, n, dtype, device, layout=layout[1], **b_at)
+            for name in kernel_names():
+                failures.check(name, a, b)
+
+
+@pytest.mark.parametrize("out_dtype", [None, torch.float32], ids=["same", "fp32"])
+def test_every_alignment_of_the_output(device, dtype, out_dtype):
+    """Offsets of the base and padded rows, in a buffer of which every byte is then checked."""
+    kind = out_dtype or dtype
+    with Failures() as failures:
+        for m, n in [(130, 136), (65, 129), (3, 7), (1, 33), (33, 1)]:
+            a, b = operand(m, 64, dtype, device), operand(64, n, dtype, device, pad=-n % 8)
+            for offset in range(0, 16, kind.itemsize):
+                for pad, name in itertools.product((0, 1, 3, 8), kernel_names()):
+                    guarded = Guarded((m, n), kind, device, pad=pad, offset=offset)
+                    must = None if name == "cublas" else duty(name, a, b)
+                    out = guarded.view
+                    failures.check(name, a, b, out=out, must=must, out_dtype=out_dtype)
+                    guarded.assert_around_untouched(f"{name} at {offset} bytes, pad {pad}")
+
+
+@pytest.mark.parametrize("out_dtype", [None, torch.float32], ids=["same", "fp32"])
+def test_outputs_of_any_strides(device, dtype, out_dtype):
+    """Transposed, strided in both directions, batch innermost: written in place."""
+    kind = out_dtype or dtype
+    with Failures() as failures:
+        for m, n, k in [(130, 136, 72), (65, 33, 40), (2, 9, 3), (40, 24, 5000)]:
+            for batch, strides in [
+                ((), (1, m)),
+                ((), (1, m + 3)),
+                ((), (2 * n, 2)),
+                ((), (3, 3 * m + 1)),
+                ((3,), (1, 3 * n, 3)),
+                ((3,), (m * n + 5, 1, m)),
+                ((3,), (n, 3 * n, 1)),
+            ]:
+                a = operand(m, k, dtype, device, batch=batch)
+                b = operand(k, n, dtype, device, batch=batch)
+                for name in kernel_names():
+                    guarded = Guarded((*batch, m, n), kind, device, strides=strides, offset=4)
+                    must = True if name in CHOOSERS else None
+                    out = guarded.view
+                    failures.check(name, a, b, out=out, must=must, out_dtype=out_dtype)
+                    guarded.assert_around_untouched(f"{name} {guarded.describe()}")
+
+
+def views(rows, cols, dtype, device):
+    """A [rows, cols] matrix in every unusual way of lying in memory."""
+
+    def new(*shape):
+        return torch.randn(*shape, dtype=dtype, device=device)
+
+    yield "steps of 2", new(rows, 2 * cols)[:, ::2]
+    yield "steps of 3 and 2", new(3 * rows, 2 * cols)[::3, 1::2]
+    yield "transposed steps", new(2 * cols, 3 * rows)[::2, ::3].t()
+    yield "one row, expanded", new(1, cols).expand(rows, cols)
+    yield "one column, expanded", new(rows, 1).expand(rows, cols)
+    yield "one element, expanded", new(1, 1).expand(rows, cols)
+    yield "overlapping rows", new(rows + cols).as_strided((rows, cols), (1, 1))
+    yield "rows that overlap by half", new(rows * cols).as_strided((rows, cols), (cols // 2, 1))
+    yield "middle of a larger one", new(rows + 9, cols + 9)[3 : 3 + rows, 5 : 5 + cols]
+
+
+def test_operands_of_any_strides(device, dtype):
+    with Failures() as failures:
+        for m, n, k in [(130, 136, 72), (33, 65, 40), (6, 10, 4)]:
+            for (a_kind, a), (b_kind, b) in itertools.product(
+                views(m, k, dtype, device), views(k, n, dtype, device)
+            ):
+                for name in kernel_names():
+                    must = True if name in CHOOSERS else None
+                    failures.check(name, a, b, must=must, what=f"{a_kind} × {b_kind}")
+
+
+def test_operands_may_share_memory(device, dtype):
+    x = torch.randn(140, 140, dtype=dtype, device=device)
+    with Failures() as failures:
+        for name in kernel_names():
+            failures.check(name, x, x)
+            failures.check(name, x, x.t())
+            failures.check(
+                name, x[:64, :72], x[3:75, 5:69], must=True if name in CHOOSERS else None
+            )
+
+
+def test_inputs_are_not_written(device, dtype):
+    """The operands, their padding and the bias are the same bits afterwards."""
+    with Failures() as failures:
+        for m, n, k in [(64, 64, 64), (65, 67, 69), (16, 24, 9000)]:
+            offset = random.choice(OFFSETS)
+            a = Guarded((m, k), dtype, device, offset=offset, pad=3)
+            b = Guarded((k, n), dtype, device, strides=(1, k + 1), offset=offset)
+            bias = Guarded((n,), dtype, device)
+            out = torch.empty(m, n, dtype=dtype, device=device)
+            for name in kernel_names():
+                must = True if name in CHOOSERS else None
+                failures.check(name, a.view, b.view, out=out, must=must, bias=bias.view)
+                for what, guarded in [("a", a), ("b", b), ("bias", bias)]:
+                    guarded.assert_untouched(f"{name}: {what}")

@@ -1,4 +1,4 @@
-"""What the GPU tests call, which kernel must run which product, and how failures are gathered."""
+"""What the tests call, which kernel must run which product, and how failures are gathered."""
 
 import functools
 
@@ -17,8 +17,10 @@ def table():
     return {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
 
 
-def kernel_names():
-    """Everything that kernel= takes."""
+def kernel_names(device="cuda"):
+    """Everything that kernel= takes; on the CPU "auto" is all there is."""
+    if torch.device(device).type == "cpu":
+        return ["auto"]
     return [*CHOOSERS, *(name for name in table() if name not in CHOOSERS)]
 
 
@@ -122,6 +124,11 @@ class Failures:
         if not torch.equal(first.view(INT_OF[out.dtype]), out.clone().view(INT_OF[out.dtype])):
             self.add(f"{what}: other bits in the second run")
         return out
+
+    def check_all(self, a, b, **options):
+        """check() of every kernel; only "auto" and the family have to run."""
+        for name in kernel_names(a.device):
+            self.check(name, a, b, must=True if name in CHOOSERS else None, **options)
 
     def __exit__(self, kind, *_):
         if kind is not None:

@@ -90,6 +90,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         args.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if args.device.type == "cuda" and not torch.cuda.is_available():
         parser.error(f"--device {args.device}: this machine or this torch has no CUDA")
+    if args.device.type == "cuda" and args.device.index is None:
+        args.device = torch.device("cuda", torch.cuda.current_device())
     if args.ladder:
         args.suite = list(dict.fromkeys(["ladder", *args.suite]))
     return args

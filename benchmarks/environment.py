@@ -80,16 +80,10 @@ class SmiReader:
     def __init__(self, device: torch.device):
         self._process = None
         if device.type == "cuda" and shutil.which("nvidia-smi"):
-            uuid = torch.cuda.get_device_properties(device).uuid
-            fields = ",".join(_SMI_FIELDS.values())
+            self._uuid = str(torch.cuda.get_device_properties(device).uuid)
+            fields = ",".join(["uuid", *_SMI_FIELDS.values()])
             self._process = subprocess.Popen(
-                [
-                    "nvidia-smi",
-                    "-i",
-                    f"GPU-{uuid}",
-                    f"--query-gpu={fields}",
-                    "--format=csv,noheader,nounits",
-                ],
+                ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
@@ -100,11 +94,19 @@ class SmiReader:
 
     def result(self) -> dict[str, str]:
         """The columns of _SMI_FIELDS, each "" where nvidia-smi doesn't tell."""
-        text = self._process.communicate()[0] if self._process else ""
-        values = [value.strip() for value in text.split(",")] if text else []
-        if len(values) != len(_SMI_FIELDS):
-            values = [""] * len(_SMI_FIELDS)
-        return dict(zip(_SMI_FIELDS, values, strict=True))
+        if self._process is None:
+            return dict.fromkeys(_SMI_FIELDS, "")
+        return parse_smi(self._process.communicate()[0], self._uuid)
+
+
+def parse_smi(text: str, uuid: str) -> dict[str, str]:
+    """The line of one GPU: that of the uuid, or the only one."""
+    lines = [[value.strip() for value in line.split(",")] for line in text.splitlines()]
+    lines = [line for line in lines if len(line) == 1 + len(_SMI_FIELDS)]
+    own = [line for line in lines if line[0].removeprefix("GPU-") == uuid]
+    for line in own or (lines if len(lines) == 1 else []):
+        return dict(zip(_SMI_FIELDS, line[1:], strict=True))
+    return dict.fromkeys(_SMI_FIELDS, "")
 
 
 def read_smi(device: torch.device, keep_busy=lambda: None) -> dict[str, str]:
@@ -117,7 +119,7 @@ def read_smi(device: torch.device, keep_busy=lambda: None) -> dict[str, str]:
 
 def describe(device: torch.device) -> dict[str, str]:
     """The columns of a measurement that are the same for a whole run."""
-    import vitamin_hgemm
+    from vitamin_hgemm.version import __version__
 
     on_gpu = device.type == "cuda"
     return {
@@ -125,7 +127,7 @@ def describe(device: torch.device) -> dict[str, str]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda or "",
         "cublas": cublas_version() if on_gpu else "",
-        "vitamin": vitamin_hgemm.__version__,
+        "vitamin": __version__,
         "commit": commit(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }

@@ -43,13 +43,13 @@ def _planned(shape: Shape, dtype: str) -> str:
         layout=shape.layout,
         device=PLANNED_GPU,
     )
-    choice = plan["kernel"]
-    if plan["splits"] > 1:
-        choice += f" split-K {plan['splits']}"
-    copied = [name for name in ("a", "b") if plan[f"repack_{name}"]]
+    choice = plan.kernel
+    if plan.splits > 1:
+        choice += f" split-K {plan.splits}"
+    copied = [name for name, copy in (("a", plan.repack_a), ("b", plan.repack_b)) if copy]
     if copied:
         choice += f" copy {'+'.join(copied)}"
-    return f"{choice:<42}{plan['predicted_us']:>10.1f}"
+    return f"{choice:<42}{plan.predicted_us:>10.1f}"
 
 
 def _recorded(row: dict[str, str] | None) -> str:
@@ -95,7 +95,8 @@ def ladder_lines(dtypes: list[str], folder: Path = records.RESULTS) -> list[str]
         rows = list(found.values())
         if rows:
             newest = max(rows, key=lambda row: row["date"])
-            rows = [row for row in rows if row["date"] == newest["date"]]
+            key = newest["date"], records.shape_of(newest)
+            rows = [row for row in rows if (row["date"], records.shape_of(row)) == key]
             lines.append(
                 f"\nladder, {records.shape_of(newest)}, {dtype}, as recorded on an {PLANNED_GPU} "
                 f"{newest['date'][:10]} at commit {newest['commit']}"

@@ -46,15 +46,18 @@ def subtitle(rows: Rows) -> str:
     )
 
 
+LADDER_SHAPE = shapes.SUITES["ladder"][0]
+
+
 def ladder_bars(rows: Rows) -> list[tuple[str, dict[str, float]]]:
     """(kernel, speedup over torch by "bf16", "fp16" and "known") in the ladder's order."""
     found = records.newest(rows, suite="ladder")
     bars = []
     for kernel in ("torch", *shapes.LADDER_KERNELS):
         ratios = {
-            dtype: float(row["ratio_torch"])
-            for (_, dtype, name), row in found.items()
-            if name == kernel
+            dtype: float(found[LADDER_SHAPE, dtype, kernel]["ratio_torch"])
+            for dtype in ("bf16", "fp16")
+            if (LADDER_SHAPE, dtype, kernel) in found
         }
         if ratios and kernel in shapes.RTX5060_RATIOS:
             ratios["known"] = shapes.RTX5060_RATIOS[kernel]
@@ -78,8 +81,7 @@ def draw_ladder(plt, rows: Rows, path: Path) -> None:
     axes.set_ylabel("speedup over torch.matmul")
     axes.set_ylim(top=axes.get_ylim()[1] * 1.18)
     axes.legend(fontsize=8, ncols=3, loc="upper left")
-    shape = next(records.shape_of(row) for row in rows if row["suite"] == "ladder")
-    axes.set_title(f"The ladder at {shape}\n{subtitle(rows)}", fontsize=9)
+    axes.set_title(f"The ladder at {LADDER_SHAPE}\n{subtitle(rows)}", fontsize=9)
     save(plt, figure, path)
 
 
@@ -168,13 +170,14 @@ def main(argv: list[str] | None = None) -> int:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    end = ".png" if args.state == "cold" else f"-{args.state}.png"
     if ladder_bars(rows):
-        draw_ladder(plt, rows, args.out / "ladder.png")
+        draw_ladder(plt, rows, args.out / f"ladder{end}")
     suites = [name for name in shapes.CLASSES if records.newest(rows, suite=name, kernel="auto")]
     if suites:
-        draw_roofline(plt, rows, args.out / "roofline.png")
+        draw_roofline(plt, rows, args.out / f"roofline{end}")
     for suite in suites:
-        draw_ratios(plt, rows, suite, args.out / f"ratio-{suite}.png")
+        draw_ratios(plt, rows, suite, args.out / f"ratio-{suite}{end}")
     return 0
 
 

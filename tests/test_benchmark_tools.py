@@ -1,0 +1,169 @@
+"""The plots of the benchmark, and what its profile reads from ncu."""
+
+import sys
+
+import pytest
+from measurements import ladder_rows, measured_rows
+
+from benchmarks import ncu, plot, profile, records, shapes
+
+# Plots
+
+
+def test_plots_are_small_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = ladder_rows("bf16") + ladder_rows("fp16")
+    for dtype in ("bf16", "fp16"):
+        for suite in shapes.CLASSES:
+            for i, shape in enumerate(shapes.SUITES[suite]):
+                us = {"torch": 20.0, "cublas": 21.0, "auto": 10.0 + i}
+                rows += measured_rows(shape, us, suite, dtype)
+    records.write(tmp_path / "all.csv", rows)
+    images = tmp_path / "images"
+    assert plot.main([str(tmp_path / "all.csv"), "--out", str(images)]) == 0
+    made = {path.name for path in images.iterdir()}
+    assert made == {"ladder.png", "roofline.png", *(f"ratio-{s}.png" for s in shapes.CLASSES)}
+    for path in images.iterdir():
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size < 150_000
+
+
+def test_ladder_bars_are_in_order_with_the_known_ratio():
+    bars = plot.ladder_bars(ladder_rows("bf16") + ladder_rows("fp16"))
+    assert [kernel for kernel, _ in bars] == ["torch", *shapes.LADDER_KERNELS]
+    assert dict(bars)["sm80_bcf"] == {"bf16": 170 / 350, "fp16": 170 / 350, "known": 0.94} | {
+        "bf16": pytest.approx(170 / 350, rel=1e-4),
+        "fp16": pytest.approx(170 / 350, rel=1e-4),
+    }
+    assert "known" not in dict(bars)["sm80"]
+
+
+def test_nothing_to_plot(tmp_path, capsys):
+    records.write(tmp_path / "cpu.csv", measured_rows(shapes.Shape(8, 8, 8), {"torch": 1.0}, "cpu"))
+    assert plot.main([str(tmp_path / "cpu.csv")]) == 2
+    assert "no measurement" in capsys.readouterr().err
+
+
+# ncu
+
+NAMES = """
+Device NVIDIA H200 (GH100)
+-------------------------- ----------- --------- ------------------
+Metric Name                Metric Type Metric Unit Metric Description
+gpu__time_duration                                          Counter  ns  time
+l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld            Counter      wavefronts
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld        Counter      conflicts
+smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm Counter
+smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm Counter
+sm__pipe_tensor_op_hmma_cycles_active                       Counter
+lts__t_sector_hit_rate                                      Ratio
+dram__bytes_op_read                                         Counter
+"""
+
+RAW = """==PROF== Connected to process 77 (/usr/bin/python3)
+==PROF== Profiling "vectorized_elementwise_kernel" - 0: 0%....100% - 12 passes
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
+"Grid Size","Device","CC","gpu__time_duration.sum","ld","wf","memory_l1_wavefronts_shared"
+"","","","","","","","","","","","ns","","","Mbyte"
+"0","77","python3","h","void erfinv_kernel_cuda(int)","1","7","(128, 1, 1)","(1, 1, 1)","0",\
+"9.0","1,300","0","0","0"
+"1","77","python3","h","void naive<float, 2>()","1","7","(256, 1, 1)","(8, 4, 1)","0",\
+"9.0","412,345","1,000","4,000","n/a"
+"2","77","python3","h","void reduce()","1","7","(256, 1, 1)","(8, 4, 1)","0",\
+"9.0","5,000","7","7","7"
+"3","77","python3","h","void erfinv_kernel_cuda(int)","1","7","(128, 1, 1)","(1, 1, 1)","0",\
+"9.0","1,300","0","0","0"
+"4","77","python3","h","void erfinv_kernel_cuda(int)","1","7","(128, 1, 1)","(1, 1, 1)","0",\
+"9.0","1,300","0","0","1.5 (1; 2)"
+==PROF== Disconnected from process 77
+"""
+
+
+def test_metrics_are_chosen_by_what_the_gpu_offers():
+    names = ncu.parse_names(NAMES)
+    chosen_metrics = ncu.choose(names)
+    assert chosen_metrics["time_ns"] == "gpu__time_duration.sum"
+    assert chosen_metrics["ldmatrix_conflicts"].startswith("smsp__sass_l1tex_data_bank_conflicts")
+    assert chosen_metrics["tensor_pct"].startswith("sm__pipe_tensor_op_hmma")
+    assert chosen_metrics["dram_read_bytes"] == "dram__bytes_op_read.sum"
+    assert "store_conflicts" not in chosen_metrics
+    # Nothing of the source and launch collections is listed: they are tried all the same.
+    assert chosen_metrics["shared_wavefronts"] == "memory_l1_wavefronts_shared"
+    assert chosen_metrics["registers"] == "launch__registers_per_thread"
+
+
+def test_unknown_metrics_are_dropped_and_the_next_name_tried():
+    everything = ncu.choose(set())
+    assert set(everything) == set(ncu.METRICS)
+    log = (
+        "==PROF== sm__warps_active is fine\n"
+        "==ERROR== Failed to find metric dram__bytes_read.sum\n"
+        "==ERROR== Failed to find metric memory_l1_wavefronts_shared.\n"
+    )
+    refused = ncu.complained(log, everything.values())
+    assert refused == {"dram__bytes_read.sum", "memory_l1_wavefronts_shared"}
+    again = ncu.choose(set(), refused)
+    assert again["dram_read_bytes"] == "dram__bytes_op_read.sum"
+    assert "shared_wavefronts" not in again
+
+
+def test_raw_page_is_read_launch_by_launch():
+    launches = ncu.parse_raw(RAW)
+    assert len(launches) == 5
+    assert launches[1].name == "void naive<float, 2>()"
+    assert launches[1].values["gpu__time_duration.sum"] == 412345
+    assert "memory_l1_wavefronts_shared" not in launches[1].values
+    assert launches[4].values["memory_l1_wavefronts_shared"] == 1.5e6
+    assert ncu.parse_raw("==ERROR== nothing was profiled") == []
+    grouped = ncu.groups(launches)
+    assert [[one.name for one in group] for group in grouped] == [
+        ["void naive<float, 2>()", "void reduce()"],
+        [],
+    ]
+
+
+def test_conflict_shares_come_from_the_longest_launch():
+    chosen_metrics = {"time_ns": "gpu__time_duration.sum", "load_conflicts": "ld"}
+    chosen_metrics |= {"load_wavefronts": "wf", "store_conflicts": "absent"}
+    group = ncu.groups(ncu.parse_raw(RAW))[0]
+    main = profile.longest(group, chosen_metrics)
+    assert main.name == "void naive<float, 2>()"
+    values = profile.case_values(main, chosen_metrics)
+    assert values["load_conflict_pct"] == 25.0
+    assert "store_conflict_pct" not in values
+    table = profile.table_lines([("bf16", "sm80_naive", values), ("fp16", "sm80", None)])
+    assert table[2].split()[:5] == ["bf16", "sm80_naive", "412.3", "-", "25.00"]
+    assert "can't run" in table[3]
+
+
+FAKE_NCU = """#!{python}
+import pathlib, sys
+arguments = sys.argv[1:]
+if "--query-metrics" in arguments:
+    sys.exit()
+asked = arguments[arguments.index("--metrics") + 1]
+log = pathlib.Path(arguments[arguments.index("--log-file") + 1])
+if "dram__bytes_read.sum" in asked.split(","):
+    log.write_text("==ERROR== Failed to find metric dram__bytes_read.sum\\n")
+    sys.exit(1)
+if "launch" not in arguments:
+    print("==ERROR== no permission to read the counters")
+    sys.exit(1)
+log.write_text({raw!r})
+"""
+
+
+def test_profiling_goes_on_without_the_metrics_that_ncu_refuses(tmp_path):
+    fake = tmp_path / "ncu"
+    fake.write_text(FAKE_NCU.format(python=sys.executable, raw=RAW))
+    fake.chmod(0o755)
+    launches, chosen_metrics = ncu.profile(str(fake), ["python", "launch"])
+    assert len(launches) == 5
+    assert chosen_metrics["dram_read_bytes"] == "dram__bytes_op_read.sum"
+    with pytest.raises(ncu.NcuError, match="no permission"):
+        ncu.profile(str(fake), ["python"])
+
+
+def test_profile_says_what_it_misses(capsys):
+    assert profile.main(["--ncu", "/nowhere/ncu"]) == 2
+    assert "Nsight Compute" in capsys.readouterr().err

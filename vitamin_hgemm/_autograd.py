@@ -1,0 +1,147 @@
+"""Derivatives of the product: the autograd kernel of vitamin::_hgemm_grad.
+
+vitamin::hgemm goes there when grad mode is on. Both gradients of a product are products again, of
+transposed views, and they are taken on vitamin::hgemm itself, so that they can be differentiated
+once more.
+"""
+
+import torch
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+
+_hgemm = torch.ops.vitamin.hgemm.default
+_hgemm_below_autograd = torch.ops.vitamin._hgemm.default
+_hgemm_out_below_autograd = torch.ops.vitamin._hgemm.out
+
+# Kernels that take transposed operands of any alignment. The gradients of a call to another one,
+# which may take a single layout, are left to "auto".
+_ANY_LAYOUT = ("auto", "cublas", "sm80")
+
+
+def _is_transposed(x):
+    return x.dim() >= 2 and x.stride(-1) != 1 and x.stride(-2) == 1
+
+
+def _product(x, y, kernel, *, transposed, out_dtype=None):
+    """x @ y, stored transposed if `transposed`: a gradient takes its operand's memory layout."""
+    if transposed:
+        return _hgemm(y.mT, x.mT, kernel=kernel, out_dtype=out_dtype).mT
+    return _hgemm(x, y, kernel=kernel, out_dtype=out_dtype)
+
+
+def _product_summed_to(x, y, shape, kernel, *, transposed):
+    """x @ y summed over the batch dimensions that `shape` lacks or has as 1, rounded once."""
+    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    if batch == shape[:-2]:
+        return _product(x, y, kernel, transposed=transposed)
+    parts = _product(x, y, kernel, transposed=transposed, out_dtype=torch.float32)
+    return parts.sum_to_size(shape).to(x.dtype)
+
+
+def _weight_grad(a, grad, shape, kernel, *, transposed):
+    """The gradient of b: a.mT @ grad. One product if b is a single matrix, however many a are."""
+    if len(shape) == 2 and a.dim() > 2:
+        a, grad = a.flatten(0, -2), grad.flatten(0, -2)
+    return _product_summed_to(a.mT, grad, shape, kernel, transposed=transposed)
+
+
+def _activation_grad(activation, grad, pre_activation):
+    if activation == "silu" and torch.is_grad_enabled():
+        # silu_backward has no derivative.
+        sigmoid = torch.sigmoid(pre_activation)
+        return grad * sigmoid * (1 + pre_activation * (1 - sigmoid))
+    if activation == "silu":
+        return torch.ops.aten.silu_backward(grad, pre_activation)
+    approximate = "tanh" if activation == "gelu_tanh" else "none"
+    return torch.ops.aten.gelu_backward(grad, pre_activation, approximate=approximate)
+
+
+OUT_WITH_GRAD = (
+    "hgemm(): functions with out=... arguments don't support automatic differentiation, but one of "
+    "the arguments requires grad."
+)
+
+
+class _Hgemm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b, bias, activation, kernel, out_dtype):
+        out = _hgemm_below_autograd(
+            a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
+        )
+        needs_a, needs_b = ctx.needs_input_grad[:2]
+        recompute = activation not in ("none", "relu")
+        ctx.save_for_backward(
+            a if needs_b or recompute else None,
+            b if needs_a or recompute else None,
+            bias if recompute else None,
+            out if activation == "relu" else None,
+        )
+        ctx.activation = activation
+        ctx.kernel = kernel if kernel in _ANY_LAYOUT else "auto"
+        ctx.dtype = a.dtype
+        ctx.a_shape, ctx.a_transposed = a.shape, _is_transposed(a)
+        ctx.b_shape, ctx.b_transposed = b.shape, _is_transposed(b)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b, bias, out = ctx.saved_tensors
+        needs_a, needs_b, needs_bias = ctx.needs_input_grad[:3]
+        if ctx.activation == "relu":
+            grad = torch.ops.aten.threshold_backward(grad, out, 0)
+        elif ctx.activation != "none":
+            z = _hgemm(a, b, bias=bias, kernel=ctx.kernel, out_dtype=torch.float32)
+            grad = _activation_grad(ctx.activation, grad.float(), z)
+
+        a_shape, b_shape = ctx.a_shape, ctx.b_shape
+        if len(b_shape) == 1:
+            grad, b_shape = grad.unsqueeze(-1), (*b_shape, 1)
+            b = None if b is None else b.unsqueeze(-1)
+        if len(a_shape) == 1:
+            grad, a_shape = grad.unsqueeze(-2), (1, *a_shape)
+            a = None if a is None else a.unsqueeze(0)
+
+        grad_a = grad_b = grad_bias = None
+        if needs_bias:
+            rows = tuple(range(grad.dim() - 1))
+            grad_bias = grad.sum(rows, dtype=torch.float32).to(ctx.dtype)
+        grad = grad.to(ctx.dtype)
+        if needs_a:
+            grad_a = _product_summed_to(
+                grad, b.mT, a_shape, ctx.kernel, transposed=ctx.a_transposed
+            ).reshape(ctx.a_shape)
+        if needs_b:
+            grad_b = _weight_grad(
+                a, grad, b_shape, ctx.kernel, transposed=ctx.b_transposed
+            ).reshape(ctx.b_shape)
+        return grad_a, grad_b, grad_bias, None, None, None
+
+
+# Function.apply itself demands of every Function that meets torch.func a form whose calls take
+# twice as long; this kernel only ever runs at one level of torch.func, which needs no such form.
+_apply = super(torch.autograd.Function, _Hgemm).apply
+
+
+def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
+    if not torch._C._any_requires_grad(a, b, bias=bias):
+        return _hgemm_below_autograd(
+            a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
+        )
+    if torch._C._are_functorch_transforms_active():
+        with enable_single_level_autograd_function():
+            return _apply(a, b, bias, activation, kernel, out_dtype)
+    return _apply(a, b, bias, activation, kernel, out_dtype)
+
+
+def _out_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
+    if torch._C._any_requires_grad(a, b, bias=bias, out=out):
+        raise RuntimeError(OUT_WITH_GRAD)
+    return _hgemm_out_below_autograd(
+        a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype, out=out
+    )
+
+
+def register(library: torch.library.Library) -> None:
+    for name in ("_hgemm", "_hgemm.out"):
+        library.impl(name, torch.library.fallthrough_kernel, "Autograd")
+    library.impl("_hgemm_grad", _autograd_kernel, "Autograd")
+    library.impl("_hgemm_grad.out", _out_kernel, "Autograd")

@@ -5,7 +5,7 @@ import sys
 import pytest
 from measurements import ladder_rows, measured_rows
 
-from benchmarks import ncu, plot, profile, records, shapes
+from benchmarks import ncu, plot, profile, records, shapes, tables
 
 # Plots
 
@@ -167,3 +167,44 @@ def test_profiling_goes_on_without_the_metrics_that_ncu_refuses(tmp_path):
 def test_profile_says_what_it_misses(capsys):
     assert profile.main(["--ncu", "/nowhere/ncu"]) == 2
     assert "Nsight Compute" in capsys.readouterr().err
+
+
+# Tables
+
+
+def test_tables_are_written_between_their_lines(tmp_path):
+    results = tmp_path / "results"
+    rows = ladder_rows("bf16") + ladder_rows("fp16")
+    shape = shapes.Shape(8192, 8192, 1024)
+    errors = {"torch": 2.5, "cublas": 0.9, "auto": 0.75}
+    us = {"torch": 240.0, "cublas": 230.0, "auto": 200.0}
+    rows += measured_rows(shape, us, "large", errors=errors)
+    records.write(results / "a.csv", rows)
+    (results / "profile.csv").write_text(
+        "gpu,driver,torch,cublas,commit,date,dtype,kernel,cuda_kernel,time_ns,"
+        + ",".join(column for column in tables.PROFILE if column != "time_ns")
+        + "\nNVIDIA H200,580,2.11,13.1,abc,2026-11-30,bf16,sm80_bcf,void k(),350000,60.5,0.14"
+        + "," * (len(tables.PROFILE) - 3)
+        + "\n"
+    )
+    page = tmp_path / "page.md"
+    names = ("summary", "ladder", "large", "mid", "profile")
+    page.write_text("".join(f"# {n}\n<!-- table: {n} -->\nstale\n<!-- end -->\n" for n in names))
+    assert tables.main(["--page", str(page), "--results", str(results)]) == 0
+    text = page.read_text()
+    assert "stale" not in text
+    assert "| large | bf16 | cold | 1 | 1.20 | 1.20 | 1.20 | 0 |" in text
+    assert "| `sm80_bcf` | 350.0 | 0.486 | 393 | 350.0 | 0.486 | 393 | 0.94 |" in text
+    # cublasLt's best time is the recorded one of this shape.
+    line = "| 8192x8192x1024:nn | bf16 | 240.0 | 230.0 | 205.1 | 200.0 |"
+    assert f"{line} 687 | 0.84 | 1.20 | 1.15 | 0.75 | 2.50 |" in text
+    assert "| `sm80_bcf` | bf16 | 350.0 | 60.5 | 0.14 |" in text
+    assert "# mid\n<!-- table: mid -->\n\nNot measured yet.\n" in text
+    assert tables.main(["--page", str(page), "--results", str(results)]) == 0
+    assert page.read_text() == text
+
+
+def test_the_docs_have_a_place_for_every_table():
+    text = tables.PAGE.read_text()
+    for name in ("summary", "ladder", "profile", *shapes.CLASSES):
+        assert text.count(f"<!-- table: {name} -->\n") == 1

@@ -51,9 +51,11 @@ def find_cuda_home():
         homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
         homes.append(on_path and Path(on_path).resolve().parent.parent)
         for home in filter(None, [*homes, "/usr/local/cuda"]):
-            if (Path(home) / "bin" / "nvcc").exists():
+            # An nvcc on PATH may be a wrapper that lies outside of its toolkit.
+            parts = ("bin/nvcc", "include/cuda_runtime_api.h")
+            if all((Path(home) / part).exists() for part in parts):
                 return str(home)
-        reason = "nvcc is not found (CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)"
+        reason = "no CUDA toolkit with nvcc is found (CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda)"
     print(f"vitamin_hgemm: {reason}: the GPU kernels are left out, only the CPU path is built.")
     return None
 
@@ -84,16 +86,19 @@ def sources(*patterns):
     return sorted(str(path.relative_to(ROOT)) for p in patterns for path in ROOT.glob(p))
 
 
+def op_sources(cuda):
+    files = sources("csrc/**/*.cpp", *(["csrc/**/*.cu"] if cuda else []))
+    return [file for file in files if not file.startswith("csrc/pybind/")]
+
+
 def op_library(cpp_extension, cuda_home, archs):
     no_build_path = f"-ffile-prefix-map={ROOT}/="
-    cxx = ["-O3", "-std=c++20", "-fvisibility=hidden", "-Wall", no_build_path]
+    cxx = ["-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", no_build_path]
     macros = [("TORCH_TARGET_VERSION", TORCH_TARGET_VERSION), ("USE_CUDA", None)]
     arguments = {"cxx": cxx}
-    patterns = ["csrc/dispatch/*.cpp", "csrc/ops/*.cpp", "csrc/cublas/*.cpp", "csrc/sm80/*.cpp"]
     include_dirs, library_dirs, libraries = [], [], []
     if cuda_home:
         macros.append(("VITAMIN_WITH_CUDA", None))
-        patterns.append("csrc/**/*.cu")
         include_dirs = [f"{cuda_home}/include"]
         library_dirs = [f"{cuda_home}/lib64"]
         libraries = ["cudart_static", "dl", "rt", "pthread"]
@@ -101,7 +106,7 @@ def op_library(cpp_extension, cuda_home, archs):
         arguments["nvcc"] += gencode_flags(archs)
     return cpp_extension.CppExtension(
         "vitamin_hgemm._ops",
-        sources(*patterns),
+        op_sources(cuda_home is not None),
         include_dirs=include_dirs,
         define_macros=macros,
         library_dirs=library_dirs,
@@ -125,13 +130,18 @@ def planning_module(cpp_extension, cuda_home, archs):
         sources("csrc/dispatch/*.cpp", "csrc/pybind/*.cpp"),
         include_dirs=cpp_extension.include_paths(),  # torch ships pybind11's headers
         define_macros=macros,
-        extra_compile_args={"cxx": ["-O2", "-std=c++20", "-fvisibility=hidden", "-Wall"]},
+        extra_compile_args={"cxx": ["-O2", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall"]},
         language="c++",
     )
 
 
 def build_command(cpp_extension):
     class Build(cpp_extension.BuildExtension):
+        def build_extensions(self):
+            check_compiler()
+            os.environ.setdefault("MAX_JOBS", str(os.cpu_count()))
+            super().build_extensions()
+
         def build_extension(self, ext):
             # Objects stay between builds, those of an editable install too, and apart for each
             # extension: both compile csrc/dispatch, with different flags.
@@ -143,11 +153,12 @@ def build_command(cpp_extension):
 
 def main():
     cpp_extension = import_cpp_extension()
-    check_compiler()
     cuda_home = find_cuda_home()
     archs = read_archs()
-    # torch looks for a toolkit only in its CUDA builds; ours compiles with a CPU build too.
+    # torch looks for a toolkit only in its CUDA builds, and wants the version that it was built
+    # with; the op library links the runtime statically and builds beside any torch.
     cpp_extension.CUDA_HOME = cuda_home
+    cpp_extension._check_cuda_version = lambda *_: None
     setup(
         ext_modules=[
             op_library(cpp_extension, cuda_home, archs),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Launched between the kernels that are profiled: its name tells their launches apart.
-SEPARATOR = "erfinv"
+SEPARATOR = "atan_kernel"
 
 _WAVEFRONTS = "l1tex_data_pipe_lsu_wavefronts_mem_shared"
 _CONFLICTS = "l1tex_data_bank_conflicts_pipe_lsu_mem_shared"
@@ -185,12 +185,17 @@ def profile(ncu: str, command: list[str]) -> tuple[list[LaunchedKernel], dict[st
         chosen = choose(names, refused)
         log = _run(ncu, command, list(chosen.values()))
         launches = parse_raw(log)
-        if launches:
-            return launches, chosen
-        unknown = complained(log, chosen.values())
-        if not unknown:
-            raise NcuError("\n".join(log.strip().splitlines()[-20:]) or "ncu said nothing")
-        refused |= unknown
+        if not launches:
+            unknown = complained(log, chosen.values())
+            if not unknown:
+                raise NcuError("\n".join(log.strip().splitlines()[-20:]) or "ncu said nothing")
+            refused |= unknown
+            continue
+        empty = {m for m in chosen.values() if not any(m in one.values for one in launches)}
+        again = choose(names, refused | empty)
+        if not any(chosen[column] in empty and column in again for column in chosen):
+            return launches, {column: m for column, m in chosen.items() if m not in empty}
+        refused |= empty
 
 
 def _run(ncu: str, command: list[str], metrics: list[str]) -> str:

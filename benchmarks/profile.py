@@ -92,15 +92,15 @@ def launch(args: argparse.Namespace) -> None:
         except RuntimeError as refusal:
             print(f"{case[0]} {case[1]}: {str(refusal).splitlines()[0]}", file=sys.stderr)
             refused.add(case)
-    torch.erfinv(mark)
+    torch.atan(mark)
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
     for case in cases(args):
-        torch.erfinv(mark)
+        torch.atan(mark)
         if case not in refused:
             a, b, out = tensors[case[0]]
             hgemm(a, b, kernel=case[1], out=out)
-    torch.erfinv(mark)
+    torch.atan(mark)
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()
 

@@ -55,7 +55,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         choices=tuple(shapes.SUITES),
         metavar="NAME",
         default=[],
-        help=f"any of {', '.join(shapes.SUITES)}; default: all but ladder",
+        help=f"any of {', '.join(shapes.SUITES)}; default: all",
     )
     add("--ladder", action="store_true", help="the same as --suite ladder")
     add(
@@ -104,7 +104,7 @@ def problems(args: argparse.Namespace) -> list[tuple[str, shapes.Shape]]:
     if args.shape:
         chosen = {(args.suite or ["custom"])[0]: tuple(args.shape)}
     else:
-        chosen = {name: shapes.SUITES[name] for name in args.suite or shapes.CLASSES}
+        chosen = {name: shapes.SUITES[name] for name in args.suite or shapes.SUITES}
     found = []
     for suite, members in chosen.items():
         for shape in shapes.quick(members) if args.quick else members:

@@ -70,7 +70,7 @@ def plan_lines(
         f"{'':<26}{where:<42}{'model':>10}" + "".join(f"{'recorded ' + d:>19}" for d in dtypes),
         f"{'problem':<26}{chosen:<42}{'us':>10}" + f"{'us':>10}{'x torch':>9}" * len(dtypes),
     ]
-    for _, shape in problems:
+    for shape in dict.fromkeys(shape for _, shape in problems):
         plans = {dtype: _planned(shape, dtype) for dtype in dtypes}
         for plan in dict.fromkeys(plans.values()):
             cells = [

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.shapes import RTX5060_RATIOS, RTX5060_TORCH_TFLOPS, Shape
+from benchmarks.shapes import RTX5060_RATIOS, RTX5060_TORCH_TFLOPS, SUITES, Shape
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -94,6 +94,7 @@ def is_wrong(row: dict[str, str]) -> bool:
 
 def file_name(facts: dict[str, str], suites: Iterable[str]) -> str:
     """A name that sorts by GPU, then by what was run, then by date."""
+    suites = ["all"] if set(suites) == set(SUITES) else suites
     gpu = re.sub(r"[^a-z0-9]+", "-", facts["gpu"].lower()).strip("-")
     stamp = re.sub(r"[^0-9TZ]", "", facts["date"])
     return f"{gpu}-{'-'.join(suites)}-{stamp}.csv"

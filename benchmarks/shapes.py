@@ -107,7 +107,7 @@ SUITES: dict[str, tuple[Shape, ...]] = {
         32x512x512x512:tn 64x1x4096x128:nt 200x100x100x100:nn 8x2048x2048x2048:nn"""),
 }
 
-# What runs when no suite is named: the ladder has its own table and is asked for.
+# The suites that judge auto: the ladder has a table of its own.
 CLASSES = tuple(name for name in SUITES if name != "ladder")
 
 # Small problems of each kind for machines without a GPU.

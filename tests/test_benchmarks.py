@@ -203,7 +203,8 @@ def chosen(*argv):
 
 
 def test_problems_that_are_asked_for():
-    assert {suite for suite, _ in chosen()} == set(shapes.CLASSES)
+    assert {suite for suite, _ in chosen()} == set(shapes.SUITES)
+    assert records.file_name(FACTS, shapes.SUITES) == "nvidia-h200-all-20261130T080000Z.csv"
     assert (
         chosen("--ladder") == chosen("--suite", "ladder") == [("ladder", Shape(4096, 4096, 4096))]
     )

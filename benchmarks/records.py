@@ -193,5 +193,5 @@ def ladder_table(measured: list[dict[str, str]]) -> list[str]:
             f"{row['kernel']:<18}{float(row['time_us']):>10.2f}{float(row['ratio_torch']):>9.3f}"
             f"{float(row['tflops']):>9.1f}{'-' if known is None else f'{known:.2f}':>18}"
         )
-    lines.append(f"(RTX 5060, mobile: torch at {RTX5060_TORCH_TFLOPS} TFLOP/s)")
+    lines.append(f"(RTX 5060: mobile, at 4096x4096x4096, torch at {RTX5060_TORCH_TFLOPS} TFLOP/s)")
     return lines

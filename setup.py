@@ -92,8 +92,10 @@ def op_sources(cuda):
 
 
 def op_library(cpp_extension, cuda_home, archs):
-    no_build_path = f"-ffile-prefix-map={ROOT}/="
-    cxx = ["-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", no_build_path]
+    # The checks of torch's headers name their files: without the folders of this machine.
+    torch_include = cpp_extension.include_paths()[0]
+    no_paths = [f"-ffile-prefix-map={ROOT}/=", f"-ffile-prefix-map={torch_include}/="]
+    cxx = ["-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", *no_paths]
     macros = [("TORCH_TARGET_VERSION", TORCH_TARGET_VERSION), ("USE_CUDA", None)]
     arguments = {"cxx": cxx}
     include_dirs, library_dirs, libraries = [], [], []
@@ -102,7 +104,7 @@ def op_library(cpp_extension, cuda_home, archs):
         include_dirs = [f"{cuda_home}/include"]
         library_dirs = [f"{cuda_home}/lib64"]
         libraries = ["cudart_static", "dl", "rt", "pthread"]
-        arguments["nvcc"] = ["-O3", "-std=c++20", f"-Xcompiler={no_build_path}"]
+        arguments["nvcc"] = ["-O3", "-std=c++20", f"-Xcompiler={','.join(no_paths)}"]
         arguments["nvcc"] += gencode_flags(archs)
     return cpp_extension.CppExtension(
         "vitamin_hgemm._ops",

@@ -45,8 +45,11 @@ void describe(TensorArgument* tensor) {
   tensor->view.strides = strides;
 }
 
-void read_kind(TensorArgument* tensor) {
+void read_kind(const char* name, TensorArgument* tensor) {
   const AtenTensorHandle handle = tensor->handle.get();
+  bool defined = false;
+  check_torch(aoti_torch_is_defined(handle, &defined), "looking for a tensor");
+  if (!defined) fail(name, " is None; wanted a tensor");
   check_torch(aoti_torch_get_layout(handle, &tensor->layout), "reading a tensor's layout");
   check_torch(aoti_torch_get_dtype(handle, &tensor->dtype), "reading a tensor's dtype");
   check_torch(aoti_torch_get_device_type(handle, &tensor->device_type),
@@ -65,7 +68,7 @@ std::string device_of(const TensorArgument& tensor) {
 
 // Fills in what there is to know of an operand; everything but its own kind is checked against a.
 void check_operand(const char* name, TensorArgument* tensor, const TensorArgument& a) {
-  read_kind(tensor);
+  read_kind(name, tensor);
   const TorchCodes& codes = torch_codes();
   if (tensor->layout != codes.strided) {
     fail(name, " has layout ", layout_name(tensor->layout),
@@ -121,7 +124,7 @@ void check_no_overlap(const char* name, const TensorArgument& input, const Tenso
 
 void check_out(Arguments* args) {
   TensorArgument& out = args->out;
-  read_kind(&out);
+  read_kind("out", &out);
   if (out.layout != torch_codes().strided) {
     fail("out has layout ", layout_name(out.layout), "; wanted a dense tensor (torch.strided)");
   }

@@ -34,19 +34,13 @@ void run(Backend backend, Arguments* args) {
   }
 }
 
-// The kernel of a functional op or, with_out, of an out= one.
+// The kernel of a functional op or, with_out, of an out= one. redispatch() may wait for its error.
 template <Backend backend, bool with_out>
 void kernel(StableIValue* stack, uint64_t, uint64_t) {
-  Arguments args(stack, with_out);
-  run(backend, &args);
-  stack[0] = reinterpret_cast<StableIValue>(args.out.handle.release());
-}
-
-// The same where redispatch() may be waiting for the error.
-template <Backend backend, bool with_out>
-void inner_kernel(StableIValue* stack, uint64_t inputs, uint64_t outputs) {
   try {
-    kernel<backend, with_out>(stack, inputs, outputs);
+    Arguments args(stack, with_out);
+    run(backend, &args);
+    stack[0] = reinterpret_cast<StableIValue>(args.out.handle.release());
   } catch (const std::exception& error) {
     if (!keep_error(error, stack)) throw;
   }
@@ -62,12 +56,12 @@ void autograd_out_kernel(StableIValue* stack, uint64_t, uint64_t) {
 
 template <Backend backend>
 void register_kernels(torch::stable::detail::StableLibrary& library) {
-  library.impl("hgemm", &kernel<backend, false>);
-  library.impl("hgemm.out", &kernel<backend, true>);
-  library.impl("_hgemm", &inner_kernel<backend, false>);
-  library.impl("_hgemm.out", &inner_kernel<backend, true>);
-  library.impl("_hgemm_grad", &inner_kernel<backend, false>);
-  library.impl("_hgemm_grad.out", &inner_kernel<backend, true>);
+  for (const char* op : {"hgemm", "_hgemm", "_hgemm_grad"}) {
+    library.impl(op, &kernel<backend, false>);
+  }
+  for (const char* op : {"hgemm.out", "_hgemm.out", "_hgemm_grad.out"}) {
+    library.impl(op, &kernel<backend, true>);
+  }
 }
 
 }  // namespace

@@ -9,8 +9,7 @@ import torch
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
 _hgemm = torch.ops.vitamin.hgemm.default
-_hgemm_below_autograd = torch.ops.vitamin._hgemm.default
-_hgemm_out_below_autograd = torch.ops.vitamin._hgemm.out
+_hgemm_out = torch.ops.vitamin.hgemm.out
 
 # Kernels that take transposed operands of any alignment. The gradients of a call to another one,
 # which may take a single layout, are left to "auto".
@@ -64,9 +63,10 @@ OUT_WITH_GRAD = (
 class _Hgemm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a, b, bias, activation, kernel, out_dtype):
-        out = _hgemm_below_autograd(
-            a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
-        )
+        with torch._C._AutoDispatchBelowAutograd():
+            out = _hgemm(
+                a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
+            )
         needs_a, needs_b = ctx.needs_input_grad[:2]
         recompute = activation not in ("none", "relu")
         ctx.save_for_backward(
@@ -123,9 +123,10 @@ _apply = super(torch.autograd.Function, _Hgemm).apply
 
 def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
     if not torch._C._any_requires_grad(a, b, bias=bias):
-        return _hgemm_below_autograd(
-            a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
-        )
+        with torch._C._AutoDispatchBelowAutograd():
+            return _hgemm(
+                a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
+            )
     if torch._C._are_functorch_transforms_active():
         with enable_single_level_autograd_function():
             return _apply(a, b, bias, activation, kernel, out_dtype)
@@ -135,9 +136,10 @@ def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_d
 def _out_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
     if torch._C._any_requires_grad(a, b, bias=bias, out=out):
         raise RuntimeError(OUT_WITH_GRAD)
-    return _hgemm_out_below_autograd(
-        a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype, out=out
-    )
+    with torch._C._AutoDispatchBelowAutograd():
+        return _hgemm_out(
+            a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype, out=out
+        )
 
 
 def register(library: torch.library.Library) -> None:

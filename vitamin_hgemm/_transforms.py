@@ -106,7 +106,7 @@ def _functionalized_out(a, b, *, bias=None, activation="none", kernel="auto", ou
     api = CppFunctionalizeAPI()
     a_plain, b_plain, bias_plain = api.unwrap_tensors((a, b, bias))
     with api.redispatch_to_next():
-        result = torch.ops.vitamin._hgemm.default(
+        result = torch.ops.vitamin.hgemm.default(
             a_plain,
             b_plain,
             bias=bias_plain,

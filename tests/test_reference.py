@@ -21,7 +21,8 @@ def test_one_rounding_passes_and_one_wrong_element_fails(product, activation, na
     exact = ACTIVATIONS[activation][0](a.double() @ b.double() + bias.double())
     out = exact.to(a.dtype if narrow else torch.float32)
     assert judge(out, a, b, bias, activation)
-    for wrong in (out[1, 2, 30, 7].item() * 1.05 + 0.3, math.nan, math.inf):
+    value = out[1, 2, 30, 7].item()
+    for wrong in (value + math.copysign(0.1 * abs(value) + 0.3, value), math.nan, math.inf):
         changed = out.clone()
         changed[1, 2, 30, 7] = wrong
         verdict = judge(changed, a, b, bias, activation)

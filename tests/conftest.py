@@ -41,7 +41,7 @@ def pytest_report_header(config):
 
 
 def gpu_name():
-    return f"{torch.cuda.get_device_name()} × {torch.cuda.device_count()}"
+    return f"{torch.cuda.get_device_name()} x {torch.cuda.device_count()}"
 
 
 def why_no_gpu():

@@ -1,6 +1,6 @@
 """What a result is checked against, and the operands and outputs of awkward shape in memory.
 
-The bound, elementwise: |out − ref| ≤ 1.01·u·|ref| + L·16·√K·2⁻²⁴·(|a|·|b| + |bias|), where u is
+The bound, elementwise: |out - ref| ≤ 1.01·u·|ref| + L·16·√K·2⁻²⁴·(|a|·|b| + |bias|), where u is
 half a unit in the last place of the output type and L the Lipschitz constant of the activation.
 """
 
@@ -40,7 +40,7 @@ class Verdict:
 
     elements: int = 0
     wrong: int = 0
-    ratio: float = 0.0  # worst |out − ref| / bound
+    ratio: float = 0.0  # worst |out - ref| / bound
     where: tuple = ()
     got: float = 0.0
     want: float = 0.0
@@ -51,7 +51,7 @@ class Verdict:
     def __str__(self):
         return (
             f"{self.wrong} of {self.elements} elements out of bounds; worst at {list(self.where)}: "
-            f"got {self.got:.6g}, want {self.want:.6g}, error {self.ratio:.3g} × bound"
+            f"got {self.got:.6g}, want {self.want:.6g}, {self.ratio:.3g} times the bound"
         )
 
 

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -168,7 +169,13 @@ def start(tool, sanitizer, options):
     # Without the caching allocator, neighbouring tensors are allocations of their own.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "4"}
     with (options.outdir / f"{tool}.txt").open("w") as text:
-        return subprocess.Popen(command, env=environment, stdout=text, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdout=text,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def report(tool, process, options, limit):
@@ -176,7 +183,7 @@ def report(tool, process, options, limit):
     try:
         status = process.wait(timeout=max(1, limit - time.monotonic()))
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         return f"{tool:10} did not end in {options.seconds + options.grace:.0f} s", False
     log, text = (options.outdir / f"{tool}.{kind}" for kind in ("log", "txt"))
     found = SUMMARY.findall(log.read_text(errors="replace") if log.exists() else "")

@@ -1,4 +1,4 @@
-"""Every kernel × type × layout over aligned, ragged, tiny, thin, empty and large products."""
+"""Every kernel, type and layout over aligned, ragged, tiny, thin, empty and large products."""
 
 import math
 import random

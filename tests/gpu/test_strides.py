@@ -92,7 +92,7 @@ def test_operands_of_any_strides(device, dtype):
             for (a_kind, a), (b_kind, b) in itertools.product(
                 views(m, k, dtype, device), views(k, n, dtype, device)
             ):
-                failures.check_all(a, b, what=f"{a_kind} × {b_kind}")
+                failures.check_all(a, b, what=f"{a_kind} x {b_kind}")
 
 
 def test_operands_may_share_memory(device, dtype):

@@ -16,6 +16,18 @@ struct NestedCall {
 // The nested call that this thread is in, if any.
 thread_local NestedCall* current_call = nullptr;
 
+// torch's text of an error that a Python kernel raised, without the exception's type in front and
+// the stack behind.
+std::string python_error_text() {
+  std::string text = torch_error_text();
+  const size_t stack = text.find("\n\nAt:\n");
+  if (stack != std::string::npos) text.resize(stack);
+  const size_t type = text.find(": ");
+  const bool is_type = type >= 5 && type < text.find(' ') && text.substr(type - 5, 5) == "Error";
+  if (is_type) text.erase(0, type + 2);
+  return text;
+}
+
 }  // namespace
 
 void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op,
@@ -28,20 +40,29 @@ void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op
   current_call = enclosing;
   if (code == AOTI_TORCH_SUCCESS && !call.failed) return;
   if (code == AOTI_TORCH_SUCCESS) {
-    const TensorHandle undefined(reinterpret_cast<AtenTensorHandle>(stack[0]));
+    TensorHandle result(reinterpret_cast<AtenTensorHandle>(stack[0]));
+    bool defined = false;
+    aoti_torch_is_defined(result.get(), &defined);
+    if (defined) {  // someone on the way has caught the error and found another answer
+      result.release();
+      return;
+    }
   }
-  if (call.failed) throw std::runtime_error(call.error);
-  check_torch(code, op);
+  throw std::runtime_error(call.failed ? call.error : python_error_text());
 }
 
 bool keep_error(const std::exception& error, StableIValue* stack) {
-  if (current_call == nullptr) return false;
   AtenTensorHandle undefined = nullptr;
-  if (aoti_torch_new_uninitialized_tensor(&undefined) != AOTI_TORCH_SUCCESS) return false;
-  current_call->failed = true;
-  current_call->error = error.what();
+  if (current_call == nullptr || aoti_torch_new_uninitialized_tensor(&undefined) != 0) return false;
+  vitamin_keep_error(error.what());
   stack[0] = reinterpret_cast<StableIValue>(undefined);
   return true;
 }
 
 }  // namespace vitamin
+
+void vitamin_keep_error(const char* text) {
+  if (vitamin::current_call == nullptr) return;
+  vitamin::current_call->failed = true;
+  vitamin::current_call->error = text;
+}

@@ -21,3 +21,7 @@ void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op
 bool keep_error(const std::exception& error, StableIValue* stack);
 
 }  // namespace vitamin
+
+// The same for a kernel in Python, which calls this through ctypes before it raises: torch 2.11 and
+// 2.12 don't tell the text of what was raised.
+extern "C" __attribute__((visibility("default"))) void vitamin_keep_error(const char* text);

@@ -4,6 +4,7 @@ import os
 import random
 import secrets
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -59,9 +60,20 @@ def pytest_collection_modifyitems(items):
         if GPU_TESTS in item.path.parents:
             item.add_marker(pytest.mark.gpu)
         if item.get_closest_marker("gpu") and no_gpu:
-            item.add_marker(pytest.mark.skip(reason=no_gpu))
+            item.add_marker(pytest.mark.skip(reason=f"GPU test: {no_gpu}"))
         elif item.get_closest_marker("multi_gpu") and torch.cuda.device_count() < 2:
-            item.add_marker(pytest.mark.skip(reason="fewer than two CUDA devices"))
+            item.add_marker(pytest.mark.skip(reason="GPU test: fewer than two CUDA devices"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many GPU tests were skipped, by reason."""
+    reasons = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    ]
+    for reason, count in Counter(r for r in reasons if r.startswith("GPU test: ")).items():
+        terminalreporter.write_line(f"{count} skipped - {reason}")
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +89,7 @@ def seed(request):
 def device():
     """The current CUDA device."""
     if why_no_gpu():
-        pytest.skip(why_no_gpu())
+        pytest.skip(f"GPU test: {why_no_gpu()}")
     return torch.device("cuda", torch.cuda.current_device())
 
 

@@ -38,6 +38,17 @@ TensorHandle allocate(int64_t bytes, int device_index) {
   return TensorHandle(handle);
 }
 
+// Tells autograd that the caller's out has new contents, as torch's own out= operators do: an
+// in-place operator that changes nothing raises the version that saved tensors are checked against.
+void mark_written(const TensorArgument& out) {
+  AtenTensorHandle shared = nullptr;
+  check_torch(aoti_torch_new_tensor_handle(out.handle.get(), &shared), "sharing out");
+  StableIValue stack[] = {reinterpret_cast<StableIValue>(shared), 0, 0};
+  check_torch(torch_call_dispatcher("aten::transpose_", "", stack, TORCH_ABI_VERSION),
+              "marking out as written");
+  const TensorHandle result(reinterpret_cast<AtenTensorHandle>(stack[0]));
+}
+
 void set_epilogue(const Arguments& args, Problem* problem) {
   problem->dtype = args.a.dtype == torch_codes().float16 ? DType::kF16 : DType::kBF16;
   problem->out_f32 = args.out_f32();
@@ -109,6 +120,7 @@ void run_cuda(Arguments* args) {
     fail(std::string("kernel '") + kernel + "' can't run on " + gpu_text(device_index, device) +
          "; wanted compute capability 8.0 or newer, or kernel='auto', which uses cuBLAS there");
   }
+  const bool callers_out = bool(args->out);
   ensure_out(args);
   if (args->product.count() == 0) return;
   if (old) return run_aten(*args);
@@ -132,6 +144,7 @@ void run_cuda(Arguments* args) {
     check_torch(torch_get_mutable_data_ptr(workspace.get(), &scratch), "reading the workspace");
   }
   launch_outer(outer, {problem, choice, device, scratch, stream});
+  if (callers_out) mark_written(args->out);
 }
 
 }  // namespace vitamin

@@ -247,9 +247,10 @@ def test_runs_on_the_current_stream(device, dtype):
     a, b = operand(256, 256, dtype, device), operand(256, 256, dtype, device)
     late = torch.zeros_like(a)
     stream = torch.cuda.Stream()
+    late.copy_(torch.ops.vitamin.hgemm(late, b) * 2)  # loads the code
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(20_000_000)
+        torch.cuda._sleep(100_000_000)
         late.copy_(a)
         doubled = torch.ops.vitamin.hgemm(late, b) * 2
     assert not stream.query()

@@ -7,7 +7,7 @@ namespace vitamin {
 namespace {
 
 constexpr int kSlots = 128;  // a power of two
-constexpr int kNameBytes = 32;
+constexpr int kNameBytes = 64;
 
 // All of a problem but its addresses, whose alignment the matrices hold.
 struct Key {

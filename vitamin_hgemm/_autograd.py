@@ -8,6 +8,8 @@ once more.
 import torch
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
+from ._errors import keeping_errors
+
 _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out
 
@@ -64,9 +66,7 @@ class _Hgemm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a, b, bias, activation, kernel, out_dtype):
         with torch._C._AutoDispatchBelowAutograd():
-            out = _hgemm(
-                a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
-            )
+            out = _hgemm(a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
         needs_a, needs_b = ctx.needs_input_grad[:2]
         recompute = activation not in ("none", "relu")
         ctx.save_for_backward(
@@ -121,6 +121,7 @@ class _Hgemm(torch.autograd.Function):
 _apply = super(torch.autograd.Function, _Hgemm).apply
 
 
+@keeping_errors
 def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
     if not torch._C._any_requires_grad(a, b, bias=bias):
         with torch._C._AutoDispatchBelowAutograd():
@@ -133,6 +134,7 @@ def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_d
     return _apply(a, b, bias, activation, kernel, out_dtype)
 
 
+@keeping_errors
 def _out_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
     if torch._C._any_requires_grad(a, b, bias=bias, out=out):
         raise RuntimeError(OUT_WITH_GRAD)

@@ -2,6 +2,8 @@
 
 import torch
 
+from ._errors import keeping_errors
+
 DTYPES = (torch.float16, torch.bfloat16)
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
@@ -106,11 +108,13 @@ def check_out(a, b, bias, activation, out_dtype, out):
         _wanted(size == wanted, text)
 
 
+@keeping_errors
 def _hgemm(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
     shape, dtype = _check(a, b, bias, activation, out_dtype)
     return a.new_empty(shape, dtype=dtype)
 
 
+@keeping_errors
 def _hgemm_out(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
     check_out(a, b, bias, activation, out_dtype, out)
     return out

@@ -9,6 +9,10 @@ MIN_TORCH = (2, 11)
 OP_LIBRARY = "_ops.abi3.so"
 
 
+def op_library_path() -> Path:
+    return Path(__file__).with_name(OP_LIBRARY)
+
+
 def load_ops() -> None:
     """Registers the ops of torch.ops.vitamin.
 
@@ -21,7 +25,7 @@ def load_ops() -> None:
         raise ImportError(
             f"vitamin_hgemm needs torch {wanted} or newer, this is {torch.__version__}"
         )
-    path = Path(__file__).with_name(OP_LIBRARY)
+    path = op_library_path()
     if not path.exists():
         raise ImportError(
             f"vitamin_hgemm has not been built: {OP_LIBRARY} is missing from {path.parent}. "

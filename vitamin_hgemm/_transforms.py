@@ -10,6 +10,7 @@ from torch._subclasses.functional_tensor import CppFunctionalizeAPI
 from torch.utils.flop_counter import register_flop_formula
 
 from . import _fake
+from ._errors import keeping_errors
 
 _OPS = ("hgemm", "_hgemm", "_hgemm_grad")
 
@@ -100,6 +101,7 @@ def _vmap_kernel(op):
     return vmap_kernel
 
 
+@keeping_errors
 def _functionalized_out(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
     """out= in a traced graph: a functional product, then a write of it to out."""
     _fake.check_out(a, b, bias, activation, out_dtype, out)

@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _autograd, _fake, _transforms
+from . import _autograd, _errors, _fake, _transforms
 from ._fake import ACTIVATIONS, DTYPES
 
 __all__ = ["ACTIVATIONS", "DTYPES", "hgemm"]
@@ -10,6 +10,7 @@ __all__ = ["ACTIVATIONS", "DTYPES", "hgemm"]
 _library = torch.library.Library("vitamin", "IMPL")
 for _part in (_fake, _autograd, _transforms):
     _part.register(_library)
+_errors.restore_errors_of(torch.ops.vitamin.hgemm)
 
 _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out

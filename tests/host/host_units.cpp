@@ -118,6 +118,19 @@ struct SwizzleCommutesWithTiles {
   }
 };
 
+// The ladder's own formulas, in elements: A is 32 wide, B and C are 128 wide.
+void swizzle_is_that_of_the_ladder() {
+  for (int row = 0; row < 128; ++row) {
+    for (int column = 0; column < 128; ++column) {
+      const int a = row * 32 + (column % 32 ^ ((row >> 1 & 3) << 3));
+      const int b = row * 128 + (column ^ ((row & 7) << 3));
+      REQUIRE(swizzled_offset<32>(row, column % 32 / 8) + column % 8 == a, "A (%d, %d)", row,
+              column % 32);
+      REQUIRE(swizzled_offset<128>(row, column / 8) + column % 8 == b, "B (%d, %d)", row, column);
+    }
+  }
+}
+
 using Element = std::pair<int, int>;     // (row, column) of an operand tile
 using Registers = std::vector<Element>;  // of one lane, two elements a register
 
@@ -302,6 +315,7 @@ const std::map<std::string, std::function<void()>> kChecks = {
     {"swizzle_reads_without_conflicts", [] { for_each_width(SwizzleReadsWithoutConflicts{}); }},
     {"swizzle_writes_without_conflicts", [] { for_each_width(SwizzleWritesWithoutConflicts{}); }},
     {"swizzle_commutes_with_tiles", [] { for_each_width(SwizzleCommutesWithTiles{}); }},
+    {"swizzle_is_that_of_the_ladder", swizzle_is_that_of_the_ladder},
     {"fragments_are_what_mma_takes", [] { for_each_width(FragmentsAreWhatMmaTakes{}); }},
     {"fragments_read_without_conflicts", [] { for_each_width(FragmentsReadWithoutConflicts{}); }},
     {"accumulators_cover_the_tile", accumulators_cover_the_tile},

@@ -74,23 +74,33 @@ Tensor multiply(const Arguments& args) {
               as_batched(b, b_batch_dims, product, product.k, product.n), result);
 }
 
-void activate(Activation activation, const Tensor& result) {
+Tensor scaled(const Tensor& x, double factor) {
+  const Tensor zero = torch::stable::new_zeros(x, {});
+  return torch::stable::subtract(zero, x, -factor);
+}
+
+// gelu is written out: torch keeps a few bytes of every string that an operator is called with
+// from here, such as the name of gelu's approximation.
+Tensor activate(Activation activation, const Tensor& x) {
   switch (activation) {
     case Activation::kNone:
-      return;
+      return x;
     case Activation::kRelu:
-      call("aten::relu_", "", result);
-      return;
+      return call("aten::relu", "", x);
     case Activation::kGelu:
-      call("aten::gelu_", "", result, std::string("none"));
-      return;
-    case Activation::kGeluTanh:
-      call("aten::gelu_", "", result, std::string("tanh"));
-      return;
+      return call("aten::mul", "Tensor", x, call("aten::special_ndtr", "", x));
+    case Activation::kGeluTanh: {
+      // x / 2 · (1 + tanh(u)) = x · sigmoid(2u), u = sqrt(2 / pi) · (x + 0.044715 x³)
+      const Tensor square = call("aten::mul", "Tensor", x, x);
+      const Tensor cube = call("aten::mul", "Tensor", square, x);
+      const Tensor sum = torch::stable::subtract(x, cube, -0.044715);
+      const Tensor gate = call("aten::sigmoid", "", scaled(sum, 1.5957691216057308));
+      return call("aten::mul", "Tensor", x, gate);
+    }
     case Activation::kSilu:
-      call("aten::silu_", "", result);
-      return;
+      return call("aten::silu", "", x);
   }
+  return x;
 }
 
 }  // namespace
@@ -101,7 +111,7 @@ void run_aten(const Arguments& args) {
   Tensor result = multiply(args);
   // The stable interface has no addition of tensors: subtracting -1 times the bias is the same.
   if (args.bias) result = torch::stable::subtract(result, widen(args.bias), -1.0);
-  activate(args.activation, result);
+  result = activate(args.activation, result);
   Tensor out = share(args.out);
   const Shape sizes(product.sizes, product.sizes + product.dims);
   torch::stable::copy_(out, torch::stable::reshape(result, sizes));

@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include <stdexcept>
+#include <string>
 
 #include "arguments.h"
 #include "aten.h"
@@ -11,11 +12,14 @@
 namespace vitamin {
 namespace {
 
-#define VITAMIN_INPUTS                                                                        \
+// The internal ops take by position what hgemm takes by keyword, and know the kernel by another
+// name: TorchInductor can't take an argument called kernel. The stacks of both are alike.
+#define VITAMIN_PUBLIC                                                                        \
   "(Tensor a, Tensor b, *, Tensor? bias=None, str activation=\"none\", str kernel=\"auto\", " \
   "ScalarType? out_dtype=None"
-#define VITAMIN_FUNCTIONAL VITAMIN_INPUTS ") -> Tensor"
-#define VITAMIN_OUT VITAMIN_INPUTS ", Tensor(x!) out) -> Tensor(x!)"
+#define VITAMIN_INTERNAL                                                                        \
+  "(Tensor a, Tensor b, Tensor? bias=None, str activation=\"none\", str kernel_name=\"auto\", " \
+  "ScalarType? out_dtype=None"
 
 enum class Backend { kCpu, kCuda, kOther };
 
@@ -47,19 +51,19 @@ void kernel(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 void autograd_kernel(StableIValue* stack, uint64_t, uint64_t) {
-  redispatch(stack, "vitamin::_hgemm", "vitamin::_hgemm_grad", "");
+  redispatch(stack, "vitamin::_hgemm_no_grad", "vitamin::_hgemm_grad", "");
 }
 
 void autograd_out_kernel(StableIValue* stack, uint64_t, uint64_t) {
-  redispatch(stack, "vitamin::_hgemm", "vitamin::_hgemm_grad", "out");
+  redispatch(stack, "vitamin::_hgemm_no_grad", "vitamin::_hgemm_grad", "out");
 }
 
 template <Backend backend>
 void register_kernels(torch::stable::detail::StableLibrary& library) {
-  for (const char* op : {"hgemm", "_hgemm", "_hgemm_grad"}) {
+  for (const char* op : {"hgemm", "_hgemm", "_hgemm_no_grad", "_hgemm_grad"}) {
     library.impl(op, &kernel<backend, false>);
   }
-  for (const char* op : {"hgemm.out", "_hgemm.out", "_hgemm_grad.out"}) {
+  for (const char* op : {"hgemm.out", "_hgemm_no_grad.out", "_hgemm_grad.out"}) {
     library.impl(op, &kernel<backend, true>);
   }
 }
@@ -67,16 +71,18 @@ void register_kernels(torch::stable::detail::StableLibrary& library) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY(vitamin, library) {
-  library.def("hgemm" VITAMIN_FUNCTIONAL);
-  library.def("hgemm.out" VITAMIN_OUT);
-  library.def("_hgemm" VITAMIN_FUNCTIONAL);
-  library.def("_hgemm.out" VITAMIN_OUT);
-  library.def("_hgemm_grad" VITAMIN_FUNCTIONAL);
-  library.def("_hgemm_grad.out" VITAMIN_OUT);
+  library.def("hgemm" VITAMIN_PUBLIC ") -> Tensor");
+  library.def("hgemm.out" VITAMIN_PUBLIC ", Tensor(x!) out) -> Tensor(x!)");
+  library.def("_hgemm" VITAMIN_INTERNAL ") -> Tensor");
+  for (const std::string op : {"_hgemm_no_grad", "_hgemm_grad"}) {
+    library.def((op + VITAMIN_INTERNAL ") -> Tensor").c_str());
+    library.def((op + ".out" VITAMIN_INTERNAL ", *, Tensor(x!) out) -> Tensor(x!)").c_str());
+  }
 }
 
 STABLE_TORCH_LIBRARY_IMPL(vitamin, Autograd, library) {
   library.impl("hgemm", &autograd_kernel);
+  library.impl("_hgemm", &autograd_kernel);
   library.impl("hgemm.out", &autograd_out_kernel);
 }
 

@@ -1,9 +1,10 @@
 // The dispatch of hgemm under autograd, and how errors get through it.
 //
-// hgemm has a kernel of its own on the Autograd key that calls the dispatcher again, for _hgemm
-// (grad mode off: no Python on the way) or _hgemm_grad (grad mode on: the autograd formula is
-// registered from Python). LibTorch's C interface turns an exception inside such a nested call
-// into an error code without its text, so the inner kernel keeps the text for the outer one.
+// hgemm has a kernel of its own on the Autograd key that calls the dispatcher again, for
+// _hgemm_no_grad (grad mode off: no Python on the way) or _hgemm_grad (grad mode on: the autograd
+// formula is registered from Python). _hgemm, which stands for hgemm in traced graphs, has it too.
+// LibTorch's C interface turns an exception inside such a nested call into an error code without
+// its text, so the inner kernel keeps the text for the outer one.
 #pragma once
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>

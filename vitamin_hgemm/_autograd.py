@@ -11,6 +11,7 @@ from torch._functorch.autograd_function import enable_single_level_autograd_func
 from ._errors import keeping_errors
 
 _hgemm = torch.ops.vitamin.hgemm.default
+_hgemm_in_graph = torch.ops.vitamin._hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out
 
 # Kernels that take transposed operands of any alignment. The gradients of a call to another one,
@@ -122,12 +123,10 @@ _apply = super(torch.autograd.Function, _Hgemm).apply
 
 
 @keeping_errors
-def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
+def _autograd_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
     if not torch._C._any_requires_grad(a, b, bias=bias):
         with torch._C._AutoDispatchBelowAutograd():
-            return _hgemm(
-                a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype
-            )
+            return _hgemm_in_graph(a, b, bias, activation, kernel, out_dtype)
     if torch._C._are_functorch_transforms_active():
         with enable_single_level_autograd_function():
             return _apply(a, b, bias, activation, kernel, out_dtype)
@@ -135,7 +134,7 @@ def _autograd_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_d
 
 
 @keeping_errors
-def _out_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
+def _out_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None, *, out):
     if torch._C._any_requires_grad(a, b, bias=bias, out=out):
         raise RuntimeError(OUT_WITH_GRAD)
     with torch._C._AutoDispatchBelowAutograd():
@@ -145,7 +144,7 @@ def _out_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=
 
 
 def register(library: torch.library.Library) -> None:
-    for name in ("_hgemm", "_hgemm.out"):
+    for name in ("_hgemm_no_grad", "_hgemm_no_grad.out"):
         library.impl(name, torch.library.fallthrough_kernel, "Autograd")
     library.impl("_hgemm_grad", _autograd_kernel, "Autograd")
     library.impl("_hgemm_grad.out", _out_kernel, "Autograd")

@@ -5,6 +5,8 @@ import torch
 from ._errors import keeping_errors
 
 DTYPES = (torch.float16, torch.bfloat16)
+FUNCTIONAL_OPS = ("hgemm", "_hgemm", "_hgemm_no_grad", "_hgemm_grad")
+OUT_OPS = ("hgemm.out", "_hgemm_no_grad.out", "_hgemm_grad.out")
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
 
@@ -109,18 +111,19 @@ def check_out(a, b, bias, activation, out_dtype, out):
 
 
 @keeping_errors
-def _hgemm(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
+def _hgemm(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
     shape, dtype = _check(a, b, bias, activation, out_dtype)
     return a.new_empty(shape, dtype=dtype)
 
 
 @keeping_errors
-def _hgemm_out(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
+def _hgemm_out(a, b, bias=None, activation="none", kernel="auto", out_dtype=None, *, out):
     check_out(a, b, bias, activation, out_dtype, out)
     return out
 
 
 def register(library: torch.library.Library) -> None:
-    for name in ("hgemm", "_hgemm", "_hgemm_grad"):
+    for name in FUNCTIONAL_OPS:
         torch.library.register_fake(f"vitamin::{name}", _hgemm, lib=library)
-        torch.library.register_fake(f"vitamin::{name}.out", _hgemm_out, lib=library)
+    for name in OUT_OPS:
+        torch.library.register_fake(f"vitamin::{name}", _hgemm_out, lib=library)

@@ -12,8 +12,6 @@ from torch.utils.flop_counter import register_flop_formula
 from . import _fake
 from ._errors import keeping_errors
 
-_OPS = ("hgemm", "_hgemm", "_hgemm_grad")
-
 _ACTIVATIONS = {
     "none": lambda x: x,
     "relu": torch.relu,
@@ -62,7 +60,8 @@ def _batch_first(x, batch_dim, dims):
 
 def _vmap_kernel(op):
     def call(a, b, bias, activation, kernel, out_dtype):
-        return op(a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
+        options = dict(bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
+        return op(a, b, **options)
 
     def rule(info, in_dims, a, b, bias, activation, kernel, out_dtype):
         """One product with a batch dimension more, whichever of its operands have it."""
@@ -92,7 +91,7 @@ def _vmap_kernel(op):
         out = out.squeeze(-1 if b_is_vector else -2) if a_is_vector else out
         return out, 0
 
-    def vmap_kernel(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None):
+    def vmap_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
         interpreter = retrieve_current_functorch_interpreter()
         return custom_function_call_vmap_helper(
             interpreter, rule, call, a, b, bias, activation, kernel, out_dtype
@@ -101,22 +100,28 @@ def _vmap_kernel(op):
     return vmap_kernel
 
 
+def _below(api, a, b, bias, activation, kernel, out_dtype):
+    """The product as a node of the graph that is being traced."""
+    a, b, bias = api.unwrap_tensors((a, b, bias))
+    with api.redispatch_to_next(), torch._C._AutoDispatchBelowAutograd():
+        if torch.compiler.is_exporting():
+            options = dict(bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
+            return torch.ops.vitamin.hgemm.default(a, b, **options)
+        return torch.ops.vitamin._hgemm.default(a, b, bias, activation, kernel, out_dtype)
+
+
 @keeping_errors
-def _functionalized_out(a, b, *, bias=None, activation="none", kernel="auto", out_dtype=None, out):
+def _functionalized(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
+    api = CppFunctionalizeAPI()
+    return api.wrap_tensors(_below(api, a, b, bias, activation, kernel, out_dtype))
+
+
+@keeping_errors
+def _functionalized_out(a, b, bias=None, activation="none", kernel="auto", out_dtype=None, *, out):
     """out= in a traced graph: a functional product, then a write of it to out."""
     _fake.check_out(a, b, bias, activation, out_dtype, out)
     api = CppFunctionalizeAPI()
-    a_plain, b_plain, bias_plain = api.unwrap_tensors((a, b, bias))
-    with api.redispatch_to_next():
-        result = torch.ops.vitamin.hgemm.default(
-            a_plain,
-            b_plain,
-            bias=bias_plain,
-            activation=activation,
-            kernel=kernel,
-            out_dtype=out_dtype,
-        )
-    api.replace(out, result)
+    api.replace(out, _below(api, a, b, bias, activation, kernel, out_dtype))
     api.commit_update(out)
     api.sync(out)
     return out
@@ -129,8 +134,11 @@ def _flops(a_shape, b_shape, *, out_shape, **_):
 def register(library: torch.library.Library) -> None:
     for device_type in ("cuda", "cpu"):
         library.impl("hgemm", _autocast_kernel(device_type), f"Autocast{device_type.upper()}")
-    for name in _OPS:
+    for name in _fake.FUNCTIONAL_OPS:
+        library.impl(name, _functionalized, "Functionalize")
+    for name in _fake.OUT_OPS:
+        library.impl(name, _functionalized_out, "Functionalize")
+    for name in _fake.FUNCTIONAL_OPS:
         packet = getattr(torch.ops.vitamin, name)
         library.impl(name, _vmap_kernel(packet.default), "FuncTorchBatched")
-        library.impl(f"{name}.out", _functionalized_out, "Functionalize")
         register_flop_formula(packet)(_flops)

@@ -10,7 +10,8 @@ __all__ = ["ACTIVATIONS", "DTYPES", "hgemm"]
 _library = torch.library.Library("vitamin", "IMPL")
 for _part in (_fake, _autograd, _transforms):
     _part.register(_library)
-_errors.restore_errors_of(torch.ops.vitamin.hgemm)
+for _packet in (torch.ops.vitamin.hgemm, torch.ops.vitamin._hgemm):
+    _errors.restore_errors_of(_packet)
 
 _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out

@@ -1,0 +1,18 @@
+// The time that a launch is predicted to take.
+#pragma once
+
+#include "kernel_table.h"
+
+namespace vitamin {
+
+struct Cost {
+  double tensor_us = 0;    // the tensor cores, whole rounds of blocks
+  double memory_us = 0;    // device memory and L2
+  double overhead_us = 0;  // launches, split-K, repacking
+  double total_us() const { return (tensor_us > memory_us ? tensor_us : memory_us) + overhead_us; }
+};
+
+// `launch.kernel` is a tile of a production family.
+Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& launch);
+
+}  // namespace vitamin

@@ -1,0 +1,60 @@
+// Every kernel of the package as a table entry: all that dispatch/ and ops/ know of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "problem.h"
+
+namespace vitamin {
+
+struct KernelEntry;
+
+// A decision of select(): the kernel and how it is to be launched.
+struct Launch {
+  const KernelEntry* kernel = nullptr;
+  int splits = 1;         // parts that K is cut into
+  bool repack_a = false;  // copy a to an aligned scratch first
+  bool repack_b = false;
+  int64_t workspace_bytes = 0;  // scratch operands, split-K partial sums and counters
+  double predicted_us = 0;
+};
+
+// What a launch function gets. It enqueues on `stream`, and neither allocates nor synchronises.
+struct LaunchArgs {
+  const Problem& problem;
+  const Launch& launch;
+  const DeviceFacts& device;
+  void* workspace;  // launch.workspace_bytes, 256-byte aligned
+  void* stream;     // cudaStream_t
+};
+
+struct KernelEntry {
+  const char* name;
+  const char* family;  // "cublas", "ladder" or "sm80": a family of production kernels is callable
+                       // by its name
+  const char* what;    // one line for people
+  int min_cc;          // oldest compute capability it runs on
+  int max_cc;          // newest, or 0 for no limit
+  int tile_m, tile_n, tile_k;
+  int stages;
+  int threads;
+  int smem_bytes;
+  int blocks_per_sm;  // that the registers allow; shared memory may allow fewer
+  bool any_align;     // loads rows of any alignment (else 16-byte-aligned rows only)
+  bool batched;       // takes Batch in one launch (else ops/ launches once per batch index)
+  // Null when the kernel can run the problem, else the reason why not.
+  const char* (*unsupported)(const Problem&);
+  // Scratch in bytes; null for kernels whose scratch is workspace_layout()'s.
+  int64_t (*workspace)(const Problem&);
+  // Returns a cudaError_t; null in builds without CUDA.
+  int (*launch)(const LaunchArgs&);
+};
+
+// All entries, in the order in which they are listed to people.
+const std::vector<KernelEntry>& kernel_table();
+
+// The entry of that name, or null.
+const KernelEntry* find_kernel(const char* name);
+
+}  // namespace vitamin

@@ -1,0 +1,141 @@
+#include "select.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cost.h"
+#include "workspace.h"
+
+namespace vitamin {
+namespace {
+
+constexpr const char* kAuto = "auto";
+// The families of production kernels, newest first: "auto" takes the best of all.
+constexpr const char* kFamilies[] = {"sm80"};
+
+bool is_family(const char* name) {
+  return std::any_of(std::begin(kFamilies), std::end(kFamilies),
+                     [&](const char* family) { return std::strcmp(family, name) == 0; });
+}
+
+bool is_group(const char* name) { return std::strcmp(name, kAuto) == 0 || is_family(name); }
+
+bool in_group(const KernelEntry& entry, const char* group) {
+  return std::strcmp(group, kAuto) == 0 ? is_family(entry.family)
+                                        : std::strcmp(entry.family, group) == 0;
+}
+
+// Empty, or why the device can't run the kernel at all.
+std::string device_refusal(const KernelEntry& entry, const DeviceFacts& device) {
+  if (device.cc < entry.min_cc || (entry.max_cc && device.cc > entry.max_cc)) {
+    const auto cc = [](int v) { return std::to_string(v / 10) + "." + std::to_string(v % 10); };
+    std::string wanted = entry.max_cc ? cc(entry.min_cc) + " to " + cc(entry.max_cc)
+                                      : cc(entry.min_cc) + " or newer";
+    return "the device has compute capability " + cc(device.cc) + "; wanted " + wanted;
+  }
+  if (entry.smem_bytes > device.smem_per_block) {
+    return "it needs " + std::to_string(entry.smem_bytes) +
+           " bytes of shared memory a block; the device has " +
+           std::to_string(device.smem_per_block);
+  }
+  return {};
+}
+
+bool aligned(const Matrix& matrix) {
+  return matrix.layout != Layout::kStrided && matrix.align == 16;
+}
+
+Candidate make_candidate(const Problem& problem, const DeviceFacts& device, Launch launch) {
+  const KernelEntry& entry = *launch.kernel;
+  launch.workspace_bytes = workspace_layout(problem, launch, entry.tile_m, entry.tile_n).bytes;
+  const Cost cost = predict(problem, device, launch);
+  launch.predicted_us = cost.total_us();
+  return {launch, cost.tensor_us, cost.memory_us, cost.overhead_us};
+}
+
+// Adds the entry with every sensible number of K parts.
+void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch,
+                std::vector<Candidate>* list) {
+  constexpr int kMaxSplits = 32;
+  constexpr int64_t kMaxWorkspace = int64_t(1) << 30;
+  const KernelEntry& entry = *launch.kernel;
+  const int64_t k_tiles = (problem.k + entry.tile_k - 1) / entry.tile_k;
+  const int64_t tiles = (problem.m + entry.tile_m - 1) / entry.tile_m *
+                        ((problem.n + entry.tile_n - 1) / entry.tile_n) * problem.batch.count();
+  for (int splits = 1; splits <= kMaxSplits; splits += splits < 4 ? 1 : splits / 2) {
+    if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count)) break;
+    launch.splits = splits;
+    const Candidate candidate = make_candidate(problem, device, launch);
+    if (splits > 1 && candidate.launch.workspace_bytes > kMaxWorkspace) break;
+    list->push_back(candidate);
+  }
+}
+
+// Ways in which a production kernel can run the problem. Badly aligned operands are either read
+// as they are, by the tiles for any alignment, or repacked; by_name: only as they are.
+void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEntry& entry,
+               bool by_name, std::vector<Candidate>* list) {
+  Launch launch;
+  launch.kernel = &entry;
+  if (!by_name) {
+    const bool all_aligned = aligned(problem.a) && aligned(problem.b);
+    if (entry.any_align && all_aligned) return;
+    if (!entry.any_align) {
+      launch.repack_a = !aligned(problem.a);
+      launch.repack_b = !aligned(problem.b);
+    }
+  }
+  add_splits(problem, device, launch, list);
+}
+
+}  // namespace
+
+bool is_kernel_name(const char* name) { return is_group(name) || find_kernel(name) != nullptr; }
+
+std::string kernel_names() {
+  std::string names = kAuto;
+  for (const char* family : kFamilies) names += std::string(", ") + family;
+  for (const KernelEntry& entry : kernel_table()) names += std::string(", ") + entry.name;
+  return names;
+}
+
+std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& device,
+                                  const char* kernel) {
+  std::vector<Candidate> list;
+  for (const KernelEntry& entry : kernel_table()) {
+    const bool by_name = std::strcmp(entry.name, kernel) == 0;
+    if (!is_family(entry.family) || !(by_name || in_group(entry, kernel))) continue;
+    if (!device_refusal(entry, device).empty()) continue;
+    if (by_name && entry.unsupported(problem)) continue;
+    add_entry(problem, device, entry, by_name, &list);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Candidate& x, const Candidate& y) {
+    return x.launch.predicted_us < y.launch.predicted_us;
+  });
+  return list;
+}
+
+std::string select(const Problem& problem, const DeviceFacts& device, const char* kernel,
+                   Launch* launch) {
+  const KernelEntry* named = is_group(kernel) ? nullptr : find_kernel(kernel);
+  if (named) {
+    const std::string refusal = device_refusal(*named, device);
+    if (!refusal.empty()) return refusal;
+    if (const char* reason = named->unsupported(problem)) return reason;
+    if (!is_family(named->family)) {
+      *launch = Launch();
+      launch->kernel = named;
+      if (named->workspace) launch->workspace_bytes = named->workspace(problem);
+      return {};
+    }
+  }
+  const std::vector<Candidate> list = candidates(problem, device, kernel);
+  if (list.empty()) {
+    return "no kernel of it runs on compute capability " + std::to_string(device.cc / 10) + "." +
+           std::to_string(device.cc % 10) + "; wanted 8.0 or newer";
+  }
+  *launch = list.front().launch;
+  return {};
+}
+
+}  // namespace vitamin

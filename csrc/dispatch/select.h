@@ -1,0 +1,33 @@
+// The choice of a kernel: a pure function of the problem, the device and what was asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel_table.h"
+
+namespace vitamin {
+
+struct Candidate {
+  Launch launch;
+  double tensor_us = 0;    // time of the tensor cores at this tile's measured rate, waves included
+  double memory_us = 0;    // time of the device memory
+  double overhead_us = 0;  // launch, prologue, epilogue, split-K and repack
+};
+
+// True for "auto" or the name of a family or kernel.
+bool is_kernel_name(const char* name);
+
+// "auto, cublas, sm80_naive, ...": for error messages.
+std::string kernel_names();
+
+// Picks for kernel = "auto", a family's or a kernel's name. On success launch->kernel is set and
+// the result is empty; else the result is the reason why this problem or device can't have it.
+std::string select(const Problem& problem, const DeviceFacts& device, const char* kernel,
+                   Launch* launch);
+
+// All candidates that could run the problem, cheapest first: what plan() prints.
+std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& device,
+                                  const char* kernel);
+
+}  // namespace vitamin

@@ -1,0 +1,55 @@
+#include "workspace.h"
+
+namespace vitamin {
+namespace {
+
+int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+}  // namespace
+
+Repacked repacked(const Problem& problem, Operand operand) {
+  const bool is_a = operand == Operand::kA;
+  const Matrix& from = is_a ? problem.a : problem.b;
+  const int64_t rows = is_a ? problem.m : problem.k;
+  const int64_t columns = is_a ? problem.k : problem.n;
+  // An operand with neither stride 1 keeps the order in which it lies in memory.
+  const bool column_major = from.layout == Layout::kCol ||
+                            (from.layout == Layout::kStrided && from.row_stride < from.col_stride);
+
+  Repacked to;
+  to.outer = column_major ? columns : rows;
+  to.inner = column_major ? rows : columns;
+  to.pitch = round_up(to.inner, 8);
+  to.matrix.layout = column_major ? Layout::kCol : Layout::kRow;
+  to.matrix.row_stride = column_major ? 1 : to.pitch;
+  to.matrix.col_stride = column_major ? to.pitch : 1;
+  to.matrix.align = 16;
+  const int64_t* strides = is_a ? problem.batch.a : problem.batch.b;
+  for (int d = problem.batch.dims - 1; d >= 0; --d) {
+    if (strides[d] == 0) continue;
+    to.batch_stride[d] = to.batches * to.outer * to.pitch;
+    to.batches *= problem.batch.size[d];
+  }
+  to.bytes = to.batches * to.outer * to.pitch * 2;
+  return to;
+}
+
+WorkspaceLayout workspace_layout(const Problem& problem, const Launch& launch, int tile_m,
+                                 int tile_n) {
+  constexpr int64_t line = 256;
+  WorkspaceLayout at;
+  if (launch.splits > 1) {
+    const int64_t tiles = (problem.m + tile_m - 1) / tile_m * ((problem.n + tile_n - 1) / tile_n) *
+                          problem.batch.count();
+    at.counter_bytes = tiles * int64_t(sizeof(unsigned));
+    at.partial_at = round_up(at.counter_bytes, line);
+    at.bytes = at.partial_at + tiles * launch.splits * tile_m * tile_n * int64_t(sizeof(float));
+  }
+  at.a_at = round_up(at.bytes, line);
+  if (launch.repack_a) at.bytes = at.a_at + repacked(problem, Operand::kA).bytes;
+  at.b_at = round_up(at.bytes, line);
+  if (launch.repack_b) at.bytes = at.b_at + repacked(problem, Operand::kB).bytes;
+  return at;
+}
+
+}  // namespace vitamin

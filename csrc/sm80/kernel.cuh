@@ -1,0 +1,54 @@
+// The production kernel of the mma.sync path: one block an output tile and part of K.
+//
+// Roles: all warps copy (cp.async), all multiply; WarpsM x WarpsN of them, WM x WN of the tile
+// each. Barriers: __syncthreads only; see mainloop.cuh. Shared memory: the ring of mainloop.cuh,
+// then the epilogue's patches in the same bytes. Registers: WM·WN/32 accumulators and two sets of
+// fragments.
+#pragma once
+
+#include "../common/raster.h"
+#include "mainloop.cuh"
+#include "splitk.cuh"
+#include "store.cuh"
+
+namespace vitamin::sm80 {
+
+template <class C, int BlocksPerSm>
+__global__ void __launch_bounds__(C::Threads, BlocksPerSm)
+    gemm_kernel(const __grid_constant__ GemmParams p) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  using T = typename C::T;
+
+  const int64_t block = p.first_block + blockIdx.x;
+  const int64_t tile = block / p.splits;  // over all batches
+  const int split = int(block - tile * p.splits);
+  const int64_t tiles_a_matrix = p.tiles_m * p.tiles_n;
+  const int64_t batch = p.batch.dims ? tile / tiles_a_matrix : 0;
+  const TileCoord at = strip_raster(tile - batch * tiles_a_matrix, p.tiles_m, p.tiles_n, p.strip);
+  const BatchOffset offset = batch_offset(p.batch, batch);
+  const int64_t m_begin = at.m * C::BM, n_begin = at.n * C::BN;
+
+  const int k_tiles = int((p.k + C::BK - 1) / C::BK);
+  const TileRange range = split_range(k_tiles, p.splits, split);
+  const int64_t k_begin = int64_t(range.begin) * C::BK;
+
+  typename C::LoaderA load_a(static_cast<const T*>(p.a) + offset.a, p.a_outer, p.a_inner, m_begin,
+                             p.m - m_begin, k_begin, p.a_align);
+  typename C::LoaderB load_b(static_cast<const T*>(p.b) + offset.b, p.b_outer, p.b_inner, n_begin,
+                             p.n - n_begin, k_begin, p.b_align);
+  float acc[C::MI][C::NI][4] = {};
+  const int tiles = range.end - range.begin;
+  const int64_t k_last = k_begin + int64_t(tiles - 1) * C::BK;
+  const int k_tail = int(p.k - k_last < C::BK ? p.k - k_last : C::BK);
+  const uint32_t ring = ptx::shared_address(smem);
+  // With any alignment the bounds cost little beside the copies: one main loop is enough.
+  if (!C::AnyAlign && m_begin + C::BM <= p.m && n_begin + C::BN <= p.n) {
+    Mainloop<C>::template run<true>(acc, load_a, load_b, ring, tiles, k_tail);
+  } else {
+    Mainloop<C>::template run<false>(acc, load_a, load_b, ring, tiles, k_tail);
+  }
+  if (p.splits > 1 && !reduce_splits<C>(acc, p, tile, split, smem)) return;
+  TileStore<C>::run(acc, p, offset.c, m_begin, n_begin, reinterpret_cast<float*>(smem));
+}
+
+}  // namespace vitamin::sm80

@@ -1,0 +1,9 @@
+#include "launch.cuh"
+
+namespace vitamin::sm80 {
+
+int launch_128x256x64_bf16(const LaunchArgs& args) {
+  return launch_tile<__nv_bfloat16, k128x256x64>(args);
+}
+
+}  // namespace vitamin::sm80

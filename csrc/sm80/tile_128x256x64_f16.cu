@@ -1,0 +1,7 @@
+#include "launch.cuh"
+
+namespace vitamin::sm80 {
+
+int launch_128x256x64_f16(const LaunchArgs& args) { return launch_tile<__half, k128x256x64>(args); }
+
+}  // namespace vitamin::sm80

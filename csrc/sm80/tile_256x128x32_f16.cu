@@ -1,0 +1,7 @@
+#include "launch.cuh"
+
+namespace vitamin::sm80 {
+
+int launch_256x128x32_f16(const LaunchArgs& args) { return launch_tile<__half, k256x128x32>(args); }
+
+}  // namespace vitamin::sm80

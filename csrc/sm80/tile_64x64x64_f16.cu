@@ -1,0 +1,7 @@
+#include "launch.cuh"
+
+namespace vitamin::sm80 {
+
+int launch_64x64x64_f16(const LaunchArgs& args) { return launch_tile<__half, k64x64x64>(args); }
+
+}  // namespace vitamin::sm80

@@ -9,6 +9,7 @@ import torch
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 
 from ._errors import keeping_errors
+from ._numbers import kernel_of
 
 _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_in_graph = torch.ops.vitamin._hgemm.default
@@ -63,11 +64,19 @@ OUT_WITH_GRAD = (
 )
 
 
+def _forward(*args):
+    with torch._C._AutoDispatchBelowAutograd():
+        if torch._C._are_functorch_transforms_active():
+            # The levels of torch.func below this one differentiate too.
+            with torch.enable_grad():
+                return _hgemm_in_graph(*args)
+        return _hgemm_in_graph(*args)
+
+
 class _Hgemm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a, b, bias, activation, kernel, out_dtype):
-        with torch._C._AutoDispatchBelowAutograd():
-            out = _hgemm(a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
+        out = _forward(a, b, bias, activation, kernel, out_dtype)
         needs_a, needs_b = ctx.needs_input_grad[:2]
         recompute = activation not in ("none", "relu")
         ctx.save_for_backward(
@@ -125,8 +134,7 @@ _apply = super(torch.autograd.Function, _Hgemm).apply
 @keeping_errors
 def _autograd_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
     if not torch._C._any_requires_grad(a, b, bias=bias):
-        with torch._C._AutoDispatchBelowAutograd():
-            return _hgemm_in_graph(a, b, bias, activation, kernel, out_dtype)
+        return _forward(a, b, bias, activation, kernel, out_dtype)
     if torch._C._are_functorch_transforms_active():
         with enable_single_level_autograd_function():
             return _apply(a, b, bias, activation, kernel, out_dtype)
@@ -146,5 +154,5 @@ def _out_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=Non
 def register(library: torch.library.Library) -> None:
     for name in ("_hgemm_no_grad", "_hgemm_no_grad.out"):
         library.impl(name, torch.library.fallthrough_kernel, "Autograd")
-    library.impl("_hgemm_grad", _autograd_kernel, "Autograd")
-    library.impl("_hgemm_grad.out", _out_kernel, "Autograd")
+    for name, kernel in (("_hgemm_grad", _autograd_kernel), ("_hgemm_grad.out", _out_kernel)):
+        library.impl(name, kernel_of(name, kernel), "Autograd")

@@ -3,11 +3,11 @@
 import torch
 
 from ._errors import keeping_errors
+from ._numbers import ACTIVATIONS, kernel_of
 
 DTYPES = (torch.float16, torch.bfloat16)
 FUNCTIONAL_OPS = ("hgemm", "_hgemm", "_hgemm_no_grad", "_hgemm_grad")
 OUT_OPS = ("hgemm.out", "_hgemm_no_grad.out", "_hgemm_grad.out")
-ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
 
 def _wanted(condition, text):
@@ -70,6 +70,13 @@ def _result_shape(a, b):
     return _batch_shape(a, b) + rows + columns
 
 
+def check_bias_shape(shape, n):
+    _wanted(
+        len(shape) == 1 and shape[0] == n,
+        f"bias has shape {list(shape)}; wanted [{n}], one value for each column of the result",
+    )
+
+
 def _check(a, b, bias, activation, out_dtype):
     """Raises what the op library would; returns the shape and dtype of the result."""
     _check_operand("a", a, a)
@@ -78,11 +85,7 @@ def _check(a, b, bias, activation, out_dtype):
     if bias is not None:
         _check_operand("bias", bias, a)
         n = 1 if b.dim() == 1 else b.shape[-1]
-        _wanted(
-            bias.dim() == 1 and bias.shape[0] == n,
-            f"bias has shape {list(bias.shape)}; wanted [{n}], one value for each column of the "
-            "result",
-        )
+        check_bias_shape(bias.shape, n)
     _wanted(
         activation in ACTIVATIONS,
         f"activation is '{activation}'; wanted none, relu, gelu, gelu_tanh or silu",
@@ -124,6 +127,6 @@ def _hgemm_out(a, b, bias=None, activation="none", kernel="auto", out_dtype=None
 
 def register(library: torch.library.Library) -> None:
     for name in FUNCTIONAL_OPS:
-        torch.library.register_fake(f"vitamin::{name}", _hgemm, lib=library)
+        torch.library.register_fake(f"vitamin::{name}", kernel_of(name, _hgemm), lib=library)
     for name in OUT_OPS:
-        torch.library.register_fake(f"vitamin::{name}", _hgemm_out, lib=library)
+        torch.library.register_fake(f"vitamin::{name}", kernel_of(name, _hgemm_out), lib=library)

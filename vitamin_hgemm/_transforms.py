@@ -11,6 +11,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from . import _fake
 from ._errors import keeping_errors
+from ._numbers import kernel_of
 
 _ACTIVATIONS = {
     "none": lambda x: x,
@@ -50,54 +51,55 @@ def _autocast_kernel(device_type):
     return autocast_kernel
 
 
-def _batch_first(x, batch_dim, dims):
-    """x as it is without a vmap dimension, else that first and then `dims` dimensions."""
-    if batch_dim is None:
-        return x
-    x = x.movedim(batch_dim, 0)
+def _batch_first(x, dims):
+    """x with `dims` dimensions behind its first, the new ones of size 1."""
     return x.reshape(x.shape[0], *[1] * (dims + 1 - x.dim()), *x.shape[1:])
 
 
-def _vmap_kernel(op):
-    def call(a, b, bias, activation, kernel, out_dtype):
-        options = dict(bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
-        return op(a, b, **options)
+def _vmap_rule(info, in_dims, a, b, bias, activation, kernel, out_dtype):
+    """One product with a batch dimension more, whichever of its operands have it."""
+    a_dim, b_dim, bias_dim = in_dims[:3]
+    hgemm = torch.ops.vitamin._hgemm.default
+    if b_dim is None and bias_dim is None and b.dim() <= 2:
+        a = a.movedim(a_dim, 0)
+        return hgemm(a, b, bias, activation, kernel, out_dtype), 0
 
-    def rule(info, in_dims, a, b, bias, activation, kernel, out_dtype):
-        """One product with a batch dimension more, whichever of its operands have it."""
-        a_dim, b_dim, bias_dim = in_dims[:3]
-        if b_dim is None and bias_dim is None and b.dim() <= 2:
-            a = a.movedim(a_dim, 0)
-            return call(a, b, bias, activation, kernel, out_dtype), 0
+    a_is_vector = a.dim() - (a_dim is not None) == 1
+    b_is_vector = b.dim() - (b_dim is not None) == 1
+    a = a if a_dim is None else a.movedim(a_dim, 0)
+    b = b if b_dim is None else b.movedim(b_dim, 0)
+    a = a.unsqueeze(-2) if a_is_vector else a
+    b = b.unsqueeze(-1) if b_is_vector else b
+    dims = max(a.dim() - (a_dim is not None), b.dim() - (b_dim is not None))
+    a = a if a_dim is None else _batch_first(a, dims)
+    b = b if b_dim is None else _batch_first(b, dims)
+    if bias_dim is None:
+        out = hgemm(a, b, bias, activation, kernel, out_dtype)
+    else:
+        # The op adds one bias to all of a batch, so a batch of them is added here, in float32
+        # as the op does.
+        bias = bias.movedim(bias_dim, 0)
+        _fake.check_bias_shape(bias.shape[1:], b.shape[-1])
+        out = hgemm(a, b, None, "none", kernel, torch.float32)
+        out = out + _batch_first(bias, dims).float()
+        out = _ACTIVATIONS[activation](out).to(out_dtype or a.dtype)
+    out = out.squeeze(-1) if b_is_vector else out
+    out = out.squeeze(-1 if b_is_vector else -2) if a_is_vector else out
+    return out, 0
 
-        a_is_vector = a.dim() - (a_dim is not None) == 1
-        b_is_vector = b.dim() - (b_dim is not None) == 1
-        a = a if a_dim is None else a.movedim(a_dim, 0)
-        b = b if b_dim is None else b.movedim(b_dim, 0)
-        a = a.unsqueeze(-2) if a_is_vector else a
-        b = b.unsqueeze(-1) if b_is_vector else b
-        dims = max(a.dim() - (a_dim is not None), b.dim() - (b_dim is not None))
-        a = _batch_first(a, None if a_dim is None else 0, dims)
-        b = _batch_first(b, None if b_dim is None else 0, dims)
-        if bias_dim is None:
-            out = call(a, b, bias, activation, kernel, out_dtype)
-        else:
-            # The op adds one bias to all of a batch, so a batch of them is added here, in float32
-            # as the op does.
-            out = call(a, b, None, "none", kernel, torch.float32)
-            out = out + _batch_first(bias, bias_dim, dims).float()
-            out = _ACTIVATIONS[activation](out).to(out_dtype or a.dtype)
-        out = out.squeeze(-1) if b_is_vector else out
-        out = out.squeeze(-1 if b_is_vector else -2) if a_is_vector else out
-        return out, 0
 
-    def vmap_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
-        interpreter = retrieve_current_functorch_interpreter()
-        return custom_function_call_vmap_helper(
-            interpreter, rule, call, a, b, bias, activation, kernel, out_dtype
-        )
-
-    return vmap_kernel
+def _vmap_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
+    return custom_function_call_vmap_helper(
+        retrieve_current_functorch_interpreter(),
+        _vmap_rule,
+        torch.ops.vitamin._hgemm.default,
+        a,
+        b,
+        bias,
+        activation,
+        kernel,
+        out_dtype,
+    )
 
 
 def _below(api, a, b, bias, activation, kernel, out_dtype):
@@ -127,18 +129,16 @@ def _functionalized_out(a, b, bias=None, activation="none", kernel="auto", out_d
     return out
 
 
-def _flops(a_shape, b_shape, *, out_shape, **_):
+def _flops(a_shape, b_shape, *_, out_shape, **__):
     return 2 * math.prod(out_shape) * a_shape[-1]
 
 
 def register(library: torch.library.Library) -> None:
     for device_type in ("cuda", "cpu"):
         library.impl("hgemm", _autocast_kernel(device_type), f"Autocast{device_type.upper()}")
-    for name in _fake.FUNCTIONAL_OPS:
-        library.impl(name, _functionalized, "Functionalize")
     for name in _fake.OUT_OPS:
-        library.impl(name, _functionalized_out, "Functionalize")
+        library.impl(name, kernel_of(name, _functionalized_out), "Functionalize")
     for name in _fake.FUNCTIONAL_OPS:
-        packet = getattr(torch.ops.vitamin, name)
-        library.impl(name, _vmap_kernel(packet.default), "FuncTorchBatched")
-        register_flop_formula(packet)(_flops)
+        library.impl(name, kernel_of(name, _functionalized), "Functionalize")
+        library.impl(name, kernel_of(name, _vmap_kernel), "FuncTorchBatched")
+        register_flop_formula(getattr(torch.ops.vitamin, name))(_flops)

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "../dispatch/select.h"
+#include "option_names.h"
 #include "torch_names.h"
 
 namespace vitamin {
@@ -99,18 +99,10 @@ void check_bias(Arguments* args) {
   }
 }
 
-Activation parse_activation(const char* name) {
-  static constexpr const char* kNames[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
-  for (int i = 0; i < 5; ++i) {
-    if (std::strcmp(name, kNames[i]) == 0) return Activation(i);
-  }
-  fail("activation is '", name, "'; wanted none, relu, gelu, gelu_tanh or silu");
-}
-
 void check_kernel(const Arguments& args) {
   const char* name = args.kernel_name.c_str();
   if (std::strcmp(name, "auto") == 0) return;
-  if (!is_kernel_name(name)) fail("kernel is '", name, "'; wanted one of ", kernel_names());
+  kernel_number(name);
   if (args.a.device_type != torch_codes().cuda) {
     fail("kernel '", name, "' needs CUDA tensors and a is on ", device_of(args.a),
          "; wanted kernel='auto' there");
@@ -157,8 +149,13 @@ void check_out(Arguments* args) {
 
 }  // namespace
 
-Arguments::Arguments(StableIValue* stack, bool has_out)
-    : activation_name(stack[3]), kernel_name(stack[4]) {
+Arguments::Arguments(StableIValue* stack, bool has_out, Names names)
+    : activation_name(names == Names::kStrings
+                          ? StringArgument(stack[3])
+                          : StringArgument(vitamin::activation_name(int64_t(stack[3])))),
+      kernel_name(names == Names::kStrings
+                      ? StringArgument(stack[4])
+                      : StringArgument(vitamin::kernel_name(int64_t(stack[4])))) {
   a.handle = take_tensor(stack[0]);
   b.handle = take_tensor(stack[1]);
   bias.handle = take_optional_tensor(stack[2]);

@@ -20,9 +20,12 @@ struct TensorArgument {
   explicit operator bool() const { return bool(handle); }
 };
 
-// Takes ownership of what a stack of vitamin::hgemm or vitamin::hgemm.out holds.
+// How the stack of an op holds the names of activation and kernel.
+enum class Names { kStrings, kNumbers };
+
+// Takes ownership of what the stack of an op holds.
 struct Arguments {
-  Arguments(StableIValue* stack, bool has_out);
+  Arguments(StableIValue* stack, bool has_out, Names names);
 
   TensorArgument a;
   TensorArgument b;

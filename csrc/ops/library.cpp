@@ -12,13 +12,17 @@
 namespace vitamin {
 namespace {
 
-// The internal ops take by position what hgemm takes by keyword, and know the kernel by another
-// name: TorchInductor can't take an argument called kernel. The stacks of both are alike.
 #define VITAMIN_PUBLIC                                                                        \
   "(Tensor a, Tensor b, *, Tensor? bias=None, str activation=\"none\", str kernel=\"auto\", " \
   "ScalarType? out_dtype=None"
-#define VITAMIN_INTERNAL                                                                        \
+// Stands for hgemm in compiled graphs: TorchInductor takes no argument that is called kernel, and
+// keywords only by position.
+#define VITAMIN_IN_GRAPHS                                                                       \
   "(Tensor a, Tensor b, Tensor? bias=None, str activation=\"none\", str kernel_name=\"auto\", " \
+  "ScalarType? out_dtype=None"
+// What redispatch() calls.
+#define VITAMIN_NUMBERED                                                            \
+  "(Tensor a, Tensor b, Tensor? bias=None, int activation=0, int kernel_number=0, " \
   "ScalarType? out_dtype=None"
 
 enum class Backend { kCpu, kCuda, kOther };
@@ -39,10 +43,10 @@ void run(Backend backend, Arguments* args) {
 }
 
 // The kernel of a functional op or, with_out, of an out= one. redispatch() may wait for its error.
-template <Backend backend, bool with_out>
+template <Backend backend, Names names, bool with_out>
 void kernel(StableIValue* stack, uint64_t, uint64_t) {
   try {
-    Arguments args(stack, with_out);
+    Arguments args(stack, with_out, names);
     run(backend, &args);
     stack[0] = reinterpret_cast<StableIValue>(args.out.handle.release());
   } catch (const std::exception& error) {
@@ -50,21 +54,19 @@ void kernel(StableIValue* stack, uint64_t, uint64_t) {
   }
 }
 
+template <bool with_out>
 void autograd_kernel(StableIValue* stack, uint64_t, uint64_t) {
-  redispatch(stack, "vitamin::_hgemm_no_grad", "vitamin::_hgemm_grad", "");
-}
-
-void autograd_out_kernel(StableIValue* stack, uint64_t, uint64_t) {
-  redispatch(stack, "vitamin::_hgemm_no_grad", "vitamin::_hgemm_grad", "out");
+  redispatch(stack, with_out);
 }
 
 template <Backend backend>
 void register_kernels(torch::stable::detail::StableLibrary& library) {
-  for (const char* op : {"hgemm", "_hgemm", "_hgemm_no_grad", "_hgemm_grad"}) {
-    library.impl(op, &kernel<backend, false>);
-  }
-  for (const char* op : {"hgemm.out", "_hgemm_no_grad.out", "_hgemm_grad.out"}) {
-    library.impl(op, &kernel<backend, true>);
+  library.impl("hgemm", &kernel<backend, Names::kStrings, false>);
+  library.impl("_hgemm", &kernel<backend, Names::kStrings, false>);
+  library.impl("hgemm.out", &kernel<backend, Names::kStrings, true>);
+  for (const std::string op : {"_hgemm_no_grad", "_hgemm_grad"}) {
+    library.impl(op.c_str(), &kernel<backend, Names::kNumbers, false>);
+    library.impl((op + ".out").c_str(), &kernel<backend, Names::kNumbers, true>);
   }
 }
 
@@ -73,17 +75,17 @@ void register_kernels(torch::stable::detail::StableLibrary& library) {
 STABLE_TORCH_LIBRARY(vitamin, library) {
   library.def("hgemm" VITAMIN_PUBLIC ") -> Tensor");
   library.def("hgemm.out" VITAMIN_PUBLIC ", Tensor(x!) out) -> Tensor(x!)");
-  library.def("_hgemm" VITAMIN_INTERNAL ") -> Tensor");
+  library.def("_hgemm" VITAMIN_IN_GRAPHS ") -> Tensor");
   for (const std::string op : {"_hgemm_no_grad", "_hgemm_grad"}) {
-    library.def((op + VITAMIN_INTERNAL ") -> Tensor").c_str());
-    library.def((op + ".out" VITAMIN_INTERNAL ", *, Tensor(x!) out) -> Tensor(x!)").c_str());
+    library.def((op + VITAMIN_NUMBERED ") -> Tensor").c_str());
+    library.def((op + ".out" VITAMIN_NUMBERED ", *, Tensor(x!) out) -> Tensor(x!)").c_str());
   }
 }
 
 STABLE_TORCH_LIBRARY_IMPL(vitamin, Autograd, library) {
-  library.impl("hgemm", &autograd_kernel);
-  library.impl("_hgemm", &autograd_kernel);
-  library.impl("hgemm.out", &autograd_out_kernel);
+  library.impl("hgemm", &autograd_kernel<false>);
+  library.impl("_hgemm", &autograd_kernel<false>);
+  library.impl("hgemm.out", &autograd_kernel<true>);
 }
 
 STABLE_TORCH_LIBRARY_IMPL(vitamin, CPU, library) { register_kernels<Backend::kCpu>(library); }

@@ -3,7 +3,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "torch_shim.h"
+#include "arguments.h"
+#include "option_names.h"
 
 namespace vitamin {
 namespace {
@@ -28,11 +29,35 @@ std::string python_error_text() {
   return text;
 }
 
+// Puts numbers in the place of the two names. If one is no name, the stack is emptied and the error
+// thrown.
+void number_names(StableIValue* stack, bool has_out) {
+  const auto activation = reinterpret_cast<StringHandle>(stack[3]);
+  const auto kernel = reinterpret_cast<StringHandle>(stack[4]);
+  const char* activation_text = "";
+  const char* kernel_text = "";
+  torch_string_c_str(activation, &activation_text);
+  torch_string_c_str(kernel, &kernel_text);
+  try {
+    const StableIValue numbers[] = {StableIValue(parse_activation(activation_text)),
+                                    StableIValue(kernel_number(kernel_text))};
+    torch_delete_string(activation);
+    torch_delete_string(kernel);
+    stack[3] = numbers[0];
+    stack[4] = numbers[1];
+  } catch (const std::runtime_error&) {
+    const Arguments dropped(stack, has_out, Names::kStrings);
+    throw;
+  }
+}
+
 }  // namespace
 
-void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op,
-                const char* overload) {
-  const char* op = aoti_torch_grad_mode_is_enabled() ? grad_op : no_grad_op;
+void redispatch(StableIValue* stack, bool has_out) {
+  number_names(stack, has_out);
+  const char* op =
+      aoti_torch_grad_mode_is_enabled() ? "vitamin::_hgemm_grad" : "vitamin::_hgemm_no_grad";
+  const char* overload = has_out ? "out" : "";
   NestedCall call;
   NestedCall* const enclosing = current_call;
   current_call = &call;

@@ -13,9 +13,9 @@
 
 namespace vitamin {
 
-// A boxed kernel on the Autograd key: redispatches to `no_grad_op` or `grad_op`.
-void redispatch(StableIValue* stack, const char* no_grad_op, const char* grad_op,
-                const char* overload);
+// A boxed kernel on the Autograd key: redispatches to _hgemm_no_grad or _hgemm_grad, or to their
+// out= variants. Those take the activation and the kernel by number: see option_names.h.
+void redispatch(StableIValue* stack, bool has_out);
 
 // In an inner kernel: true if the error was kept for redispatch(), which will throw it. The kernel
 // then returns with an undefined tensor on its stack.

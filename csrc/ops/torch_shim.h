@@ -36,20 +36,23 @@ class TensorHandle {
   AtenTensorHandle handle_ = nullptr;
 };
 
-// Owns a string argument of an op.
+// Owns a string argument of an op, or stands for a static string.
 class StringArgument {
  public:
   explicit StringArgument(StableIValue value) : handle_(reinterpret_cast<StringHandle>(value)) {
     torch_string_c_str(handle_, &text_);
   }
+  explicit StringArgument(const char* text) : text_(text) {}
   StringArgument(const StringArgument&) = delete;
   StringArgument& operator=(const StringArgument&) = delete;
-  ~StringArgument() { torch_delete_string(handle_); }
+  ~StringArgument() {
+    if (handle_ != nullptr) torch_delete_string(handle_);
+  }
 
   const char* c_str() const { return text_; }
 
  private:
-  StringHandle handle_;
+  StringHandle handle_ = nullptr;
   const char* text_ = "";
 };
 

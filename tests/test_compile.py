@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch._inductor.config
 from reference import ACTIVATIONS, Guarded, assert_close, operand
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -11,9 +12,10 @@ hgemm = vitamin_hgemm.hgemm
 
 
 @pytest.fixture(autouse=True)
-def fresh_dynamo():
+def fresh_compiler():
     torch._dynamo.reset()
-    yield
+    with torch._inductor.config.patch(force_disable_caches=True):
+        yield
     torch._dynamo.reset()
 
 
@@ -56,8 +58,10 @@ def test_opcheck(case, grad, any_device):
 
 @pytest.mark.parametrize("name", ["_hgemm", "_hgemm_no_grad", "_hgemm_grad"])
 def test_opcheck_of_internal_ops(name, any_device):
-    operands, options = opcheck_arguments(*OPCHECK["gelu"], any_device, False)
-    torch.library.opcheck(getattr(torch.ops.vitamin, name).default, operands, options)
+    (a, b), options = opcheck_arguments(*OPCHECK["bias"], any_device, False)
+    op = getattr(torch.ops.vitamin, name).default
+    torch.library.opcheck(op, (a, b, options["bias"]))
+    assert torch.equal(op(a, b, options["bias"]), hgemm(a, b, **options))
 
 
 @pytest.mark.parametrize("strides", [(6, 1), (9, 1), (1, 4)], ids=str)

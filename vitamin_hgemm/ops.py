@@ -7,11 +7,13 @@ from ._fake import ACTIVATIONS, DTYPES
 
 __all__ = ["ACTIVATIONS", "DTYPES", "hgemm"]
 
+# First of all, since it changes the hash by which torch keeps what is registered for an op.
+for _packet in (torch.ops.vitamin.hgemm, torch.ops.vitamin._hgemm):
+    _errors.restore_errors_of(_packet)
+
 _library = torch.library.Library("vitamin", "IMPL")
 for _part in (_fake, _autograd, _transforms):
     _part.register(_library)
-for _packet in (torch.ops.vitamin.hgemm, torch.ops.vitamin._hgemm):
-    _errors.restore_errors_of(_packet)
 
 _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out

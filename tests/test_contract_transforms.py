@@ -1,0 +1,209 @@
+"""autocast, vmap, torch.func and the FLOP counter."""
+
+import itertools
+
+import pytest
+import torch
+from reference import ACTIVATIONS, assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+import vitamin_hgemm
+
+hgemm = vitamin_hgemm.hgemm
+
+
+@pytest.mark.parametrize("api", [hgemm, torch.ops.vitamin.hgemm], ids=["function", "op"])
+def test_autocast(api, dtype, any_device):
+    a, b = torch.randn(6, 7, device=any_device), torch.randn(7, 5, device=any_device)
+    bias = torch.randn(5, device=any_device)
+    half_bias = bias.half()
+    with torch.autocast(any_device.type, dtype=dtype):
+        out = api(a, b, bias=bias, activation="relu")
+        mixed = api(a.to(dtype), b, bias=half_bias)
+        wide = api(a, b, out_dtype=torch.float32)
+    a, b, bias = a.to(dtype), b.to(dtype), bias.to(dtype)
+    assert out.dtype == dtype
+    assert_close(out, a, b, bias, "relu")
+    assert_close(mixed, a, b, half_bias.to(dtype))
+    assert wide.dtype == torch.float32
+    assert_close(wide, a, b)
+
+
+def test_autocast_that_is_off(any_device):
+    a = torch.randn(6, 6, device=any_device)
+    with (
+        torch.autocast(any_device.type, dtype=torch.bfloat16),
+        torch.autocast(any_device.type, enabled=False),
+        pytest.raises(RuntimeError, match=r"a is torch\.float32"),
+    ):
+        hgemm(a, a)
+
+
+@pytest.mark.parametrize("bad", [torch.float64, torch.int64], ids=str)
+def test_autocast_leaves_what_torch_leaves(bad, any_device):
+    a = torch.ones(6, 6, device=any_device, dtype=bad)
+    with (
+        torch.autocast(any_device.type, dtype=torch.bfloat16),
+        pytest.raises(RuntimeError, match=f"a is {bad}"),
+    ):
+        hgemm(a, a)
+
+
+def test_gradients_through_autocast(dtype, any_device):
+    a = torch.randn(6, 7, device=any_device, requires_grad=True)
+    b = torch.randn(7, 5, device=any_device, requires_grad=True)
+    with torch.autocast(any_device.type, dtype=dtype):
+        loss = hgemm(a, b).float().sum()
+    grad_a, grad_b = torch.autograd.grad(loss, (a, b))
+    assert grad_a.dtype == grad_b.dtype == torch.float32
+    ones = torch.ones(6, 5, device=any_device)
+    torch.testing.assert_close(grad_a, ones @ b.mT, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(grad_b, a.mT @ ones, rtol=2e-2, atol=2e-2)
+
+
+SHAPES = [
+    ([7], [7]),
+    ([7], [7, 5]),
+    ([6, 7], [7]),
+    ([6, 7], [7, 5]),
+    ([3, 6, 7], [7, 5]),
+    ([6, 7], [3, 7, 5]),
+    ([2, 1, 6, 7], [3, 7, 5]),
+    ([7], [3, 7, 5]),
+    ([3, 6, 7], [7]),
+]
+
+
+def each_of_batch(function, tensors, in_dims, size):
+    """What vmap must give: one call for each index, stacked."""
+    outs = []
+    for i in range(size):
+        picked = [
+            x if x is None or d is None else x.select(d, i)
+            for x, d in zip(tensors, in_dims, strict=True)
+        ]
+        outs.append(function(*picked))
+    return torch.stack(outs)
+
+
+@pytest.mark.parametrize("a_shape, b_shape", SHAPES, ids=str)
+@pytest.mark.parametrize("a_dim, b_dim, bias_dim", list(itertools.product((None, 0, 1), repeat=3)))
+def test_vmap(a_shape, b_shape, a_dim, b_dim, bias_dim, any_device):
+    if a_dim is b_dim is bias_dim is None:
+        return
+    n = b_shape[-1] if len(b_shape) > 1 else 1
+    in_dims, tensors = (a_dim, b_dim, bias_dim), []
+    for shape, dim in zip((a_shape, b_shape, [n]), in_dims, strict=True):
+        shape = list(shape)
+        if dim is not None:
+            shape.insert(dim, 4)
+        tensors.append(torch.randn(shape, device=any_device).to(torch.float16))
+
+    def function(a, b, bias):
+        return hgemm(a, b, bias=bias, activation="silu")
+
+    got = torch.vmap(function, in_dims)(*tensors)
+    want = each_of_batch(function, tensors, in_dims, 4)
+    torch.testing.assert_close(got, want, rtol=2**-10, atol=2e-4)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("out_dtype", [None, torch.float32], ids=["half", "fp32"])
+def test_vmap_over_biases_keeps_the_one_rounding(activation, out_dtype, dtype, any_device):
+    a = torch.randn(6, 70, dtype=dtype, device=any_device)
+    b = torch.randn(70, 5, dtype=dtype, device=any_device)
+    biases = torch.randn(3, 5, dtype=dtype, device=any_device)
+    out = torch.vmap(
+        lambda bias: hgemm(a, b, bias=bias, activation=activation, out_dtype=out_dtype)
+    )(biases)
+    assert out.dtype == (out_dtype or dtype)
+    for got, bias in zip(out, biases, strict=True):
+        assert_close(got, a, b, bias, activation)
+
+
+def test_nested_vmap(any_device):
+    a = torch.randn(2, 3, 6, 7, device=any_device).bfloat16()
+    b = torch.randn(3, 2, 7, 5, device=any_device).bfloat16()
+    out = torch.vmap(torch.vmap(hgemm), in_dims=(0, 1))(a, b)
+    assert_close(out, a, b.transpose(0, 1))
+
+
+def test_errors_under_vmap(any_device):
+    a = torch.randn(4, 6, 7, device=any_device).bfloat16()
+    with pytest.raises(RuntimeError, match="wanted a's last dimension"):
+        torch.vmap(hgemm)(a, a)
+    biases = torch.randn(4, 5, device=any_device).bfloat16()
+    with pytest.raises(RuntimeError, match=r"bias has shape \[5\]; wanted \[6\]"):
+        torch.vmap(lambda a, bias: hgemm(a, a.mT, bias=bias))(a, biases)
+
+
+def loss(weight, x, bias):
+    return hgemm(x, weight, bias=bias, activation="gelu").float().square().sum()
+
+
+def test_per_sample_gradients(any_device):
+    weight = torch.randn(7, 5, device=any_device).half()
+    bias = torch.randn(5, device=any_device).half()
+    x = torch.randn(4, 6, 7, device=any_device).half()
+    got = torch.vmap(torch.func.grad(loss, argnums=(0, 2)), in_dims=(None, 0, None))(
+        weight, x, bias
+    )
+    for i in range(4):
+        leaves = weight.clone().requires_grad_(), bias.clone().requires_grad_()
+        want = torch.autograd.grad(loss(leaves[0], x[i], leaves[1]), leaves)
+        for g, w in zip(got, want, strict=True):
+            torch.testing.assert_close(g[i], w, rtol=2e-3, atol=2e-2)
+
+
+def test_functional_gradients(any_device):
+    weight = torch.randn(7, 5, device=any_device).half().requires_grad_()
+    x, bias = torch.randn(6, 7, device=any_device).half(), torch.randn(5, device=any_device).half()
+    (want,) = torch.autograd.grad(loss(weight, x, bias), weight)
+    assert torch.equal(torch.func.grad(loss)(weight.detach(), x, bias), want)
+    out, pullback = torch.func.vjp(lambda w: hgemm(x, w), weight.detach())
+    assert_close(out, x, weight.detach())
+    (grad,) = pullback(torch.ones_like(out))
+    assert_close(grad, x.mT, torch.ones_like(out))
+
+
+def test_functional_gradient_of_a_gradient(any_device):
+    weight = torch.randn(7, 5, device=any_device).half() / 4
+    x, bias = torch.randn(6, 7, device=any_device).half(), torch.randn(5, device=any_device).half()
+
+    def norm(weight):
+        return torch.func.grad(loss)(weight, x, bias).double().square().sum()
+
+    leaf = weight.clone().requires_grad_()
+    (first,) = torch.autograd.grad(loss(leaf, x, bias), leaf, create_graph=True)
+    (want,) = torch.autograd.grad(first.double().square().sum(), leaf)
+    assert torch.equal(torch.func.grad(norm)(weight), want)
+
+
+def test_jacobian(any_device):
+    a = torch.randn(3, 4, device=any_device).half()
+    b = torch.randn(4, 2, device=any_device).half()
+    jacobian = torch.func.jacrev(lambda a: hgemm(a, b))(a)
+    want = torch.einsum("ij,kl->iljk", torch.eye(3, device=any_device), b.float())
+    assert torch.equal(jacobian.float(), want)
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+@pytest.mark.parametrize("a_shape, b_shape", SHAPES, ids=str)
+def test_flops_are_those_of_matmul(mode, a_shape, b_shape, any_device):
+    a = torch.randn(a_shape, device=any_device).bfloat16().requires_grad_()
+    b = torch.randn(b_shape, device=any_device).bfloat16()
+    terms = torch.matmul(a.detach().float(), b.float()).numel() * a_shape[-1]
+    with mode(), FlopCounterMode(display=False) as counter:
+        hgemm(a, b, activation="relu")
+    assert counter.get_total_flops() == 2 * terms
+
+
+def test_flops_of_out_and_of_the_backward_pass(any_device):
+    a = torch.randn(6, 7, device=any_device).bfloat16().requires_grad_()
+    b = torch.randn(7, 5, device=any_device).bfloat16().requires_grad_()
+    with FlopCounterMode(display=False) as counter:
+        hgemm(a, b).sum().backward()
+    assert counter.get_total_flops() == 3 * 2 * 6 * 7 * 5
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        hgemm(a, b, out=torch.empty(6, 5, device=any_device, dtype=torch.bfloat16))
+    assert counter.get_total_flops() == 2 * 6 * 7 * 5

@@ -78,15 +78,19 @@ def test_infinity_times_padding_is_no_nan(dtype, any_device):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_nan_and_infinity_propagate_as_in_torch(value, activation, dtype, any_device):
+def test_nan_and_infinity_propagate(value, activation, dtype, any_device):
     a = torch.randn(9, 17, dtype=dtype, device=any_device)
     b = torch.randn(17, 11, dtype=dtype, device=any_device)
     a[4, 5] = value
     out = vitamin_hgemm.hgemm(a, b, activation=activation)
-    want = ACTIVATIONS[activation][0](a.float() @ b.float())
-    assert torch.equal(out.isnan(), want.isnan())
-    assert torch.equal(out.isinf(), want.isinf())
-    assert out[4].isfinite().logical_not().any() or activation != "none"
+    z = value * b[5].float()
+    if activation in ("none", "relu") or math.isnan(value):
+        want = ACTIVATIONS[activation][0](z).to(dtype)
+        assert torch.equal(out[4].nan_to_num(nan=7), want.nan_to_num(nan=7))
+    else:
+        # torch's own activations disagree on whether infinity gives its limit or NaN.
+        assert not out[4][z > 0].isfinite().any()
+        assert (out[4][z < 0].isnan() | (out[4][z < 0] == 0)).all()
     rest = [0, 1, 2, 3, 5, 6, 7, 8]
     assert_close(out[rest], a[rest], b, activation=activation)
 

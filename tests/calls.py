@@ -42,7 +42,7 @@ def _aligned(x):
 
 
 def duty(name, a, b):
-    """True if the kernel must run a @ b with no epilogue, False if it must refuse, else None."""
+    """True if the kernel must run a @ b, False if it must refuse, None if it may do either."""
     entry = table().get(name)
     if entry is None:
         return True

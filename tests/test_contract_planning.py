@@ -1,0 +1,197 @@
+"""kernels() and plan(): what they tell, for devices that need not be there."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import vitamin_hgemm
+from vitamin_hgemm import planning
+
+PRESETS = planning.PRESETS
+LAYOUTS = ("nn", "nt", "tn", "tt")
+
+
+def test_kernels():
+    table = vitamin_hgemm.kernels()
+    names = [entry["name"] for entry in table]
+    assert len(set(names)) == len(names)
+    ladder = ["sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw"]
+    assert [name for name in names if name in ladder] == ladder
+    assert "cublas" in names and any(entry["family"] == "sm80" for entry in table)
+    for entry in table:
+        assert set(entry) == {
+            "name", "family", "what", "min_cc", "max_cc", "tile", "stages", "threads",
+            "smem_bytes", "any_align", "batched",
+        }  # fmt: skip
+        assert entry["what"] and entry["min_cc"] >= 80
+        if entry["family"] != "cublas":
+            m, n, k = entry["tile"]
+            assert m * n * k > 0 and entry["threads"] % 32 == 0
+            assert 0 < entry["smem_bytes"] <= 227 * 1024
+
+
+@pytest.mark.parametrize("device", PRESETS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_auto_takes_everything_without_cublas(device, layout, dtype):
+    smem = {entry["name"]: entry["smem_bytes"] for entry in vitamin_hgemm.kernels()}
+    for m, n, k in [(4096, 4096, 4096), (1, 1, 1), (4095, 4097, 33), (16, 4096, 4096), (3, 5, 0)]:
+        for batch in (1, 3):
+            plan = vitamin_hgemm.plan(
+                m, n, k, batch=batch, dtype=dtype, layout=layout, device=device
+            )
+            assert plan.kernel.startswith("sm80") and plan.kernel not in ("sm80_naive", "sm80_bcf")
+            assert plan.predicted_us > 0 and plan.splits >= 1 and plan.reason
+            assert plan.device is PRESETS[device]
+            for candidate in (plan, *plan.candidates):
+                assert smem[candidate.kernel] <= PRESETS[device].smem_per_block
+                needs = candidate.splits > 1 or candidate.repack_a or candidate.repack_b
+                assert (candidate.workspace_bytes > 0) == needs
+
+
+def test_candidates_are_in_order_and_the_first_is_chosen():
+    plan = vitamin_hgemm.plan(1000, 2000, 3000, device="A100")
+    costs = [candidate.predicted_us for candidate in plan.candidates]
+    assert len(costs) > 2 and costs == sorted(costs)
+    for field in dataclasses.fields(planning.Candidate):
+        if hasattr(plan, field.name):
+            assert getattr(plan, field.name) == getattr(plan.candidates[0], field.name)
+
+
+def test_same_question_same_answer():
+    ask = lambda: vitamin_hgemm.plan(777, 555, 333, layout="tt", device="RTX 4090")  # noqa: E731
+    assert ask() == ask()
+
+
+def test_text_has_what_matters():
+    plan = vitamin_hgemm.plan(
+        4095, 4095, 4095, device="h200", batch=2, bias=True, activation="gelu",
+        out_dtype=torch.float32, dtype=torch.float16,
+    )  # fmt: skip
+    text = str(plan)
+    for word in (
+        "2 x 4095 x 4095 x 4095 nn fp16", "bias", "gelu", "fp32", "H200", "sm_90", "132 SMs",
+        plan.kernel, f"{plan.predicted_us:.1f} us", str(plan.workspace_bytes), plan.reason,
+    ):  # fmt: skip
+        assert word in text
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith("  sm80")]
+    assert rows == [candidate.kernel for candidate in plan.candidates]
+
+
+def test_plan_is_frozen_and_plain():
+    plan = vitamin_hgemm.plan(64, 64, 64, device="A100")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.kernel = "cublas"
+    as_dict = plan.as_dict()
+    assert as_dict["device"]["sm_count"] == 108
+    assert as_dict["candidates"][0]["kernel"] == plan.kernel
+
+
+def test_named_kernel_and_family():
+    for name in [entry["name"] for entry in vitamin_hgemm.kernels()]:
+        plan = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel=name)
+        assert plan.kernel == name
+    family = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel="sm80")
+    assert family.kernel == vitamin_hgemm.plan(512, 512, 512, device="H200").kernel
+
+
+def test_named_kernel_that_cannot():
+    with pytest.raises(RuntimeError, match=r"'sm80_naive' can't run this problem on A100: .+"):
+        vitamin_hgemm.plan(512, 512, 512, layout="nt", device="A100", kernel="sm80_naive")
+    with pytest.raises(RuntimeError, match=r"'sm80_naive' can't run this problem on A100: .+"):
+        vitamin_hgemm.plan(512, 511, 512, device="A100", kernel="sm80_naive")
+    large = max(vitamin_hgemm.kernels(), key=lambda entry: entry["smem_bytes"])
+    assert large["smem_bytes"] > PRESETS["RTX 4090"].smem_per_block
+    with pytest.raises(RuntimeError, match=r"can't run this problem on RTX 4090: .+"):
+        vitamin_hgemm.plan(512, 512, 512, device="RTX 4090", kernel=large["name"])
+
+
+def test_unknown_kernel():
+    with pytest.raises(
+        RuntimeError, match="kernel is 'sm70'; wanted one of auto, sm80, cublas, sm80_naive"
+    ):
+        vitamin_hgemm.plan(1, 1, 1, device="H200", kernel="sm70")
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (dict(m=-1), "m is -1; wanted 0 or more"),
+        (dict(batch=-2), "batch is -2; wanted 0 or more"),
+        (dict(align_offset=-2), "align_offset is -2; wanted 0 or more"),
+        (dict(dtype=torch.float32), "dtype is torch.float32; wanted torch.float16 or"),
+        (dict(layout="nx"), "layout is 'nx'; wanted nn, nt, tn or tt"),
+        (dict(activation="swish"), "activation is 'swish'; wanted one of none, relu"),
+        (dict(out_dtype=torch.float16), "out_dtype is torch.float16; wanted None or"),
+        (dict(device="H2000"), "device is 'H2000'; wanted a CUDA device or one of H200, H100"),
+        (dict(device="cpu"), "device is 'cpu'; wanted a CUDA device or one of"),
+        (dict(lda=7), "lda is 7; wanted at least 8"),
+        (dict(layout="nt", ldb=7), "ldb is 7; wanted at least 8"),
+        (dict(ldc=7), "ldc is 7; wanted at least 8"),
+    ],
+    ids=str,
+)
+def test_arguments_out_of_range(options, text):
+    arguments = dict(m=8, n=8, k=8, device="H200") | options
+    with pytest.raises(ValueError, match=text):
+        vitamin_hgemm.plan(**arguments)
+
+
+def test_empty_result_launches_nothing():
+    plan = vitamin_hgemm.plan(0, 8, 8, device="H200")
+    assert plan.kernel == "none" and plan.workspace_bytes == 0 and "empty" in plan.reason
+
+
+def test_alignment_counts():
+    def kernel(**options):
+        return vitamin_hgemm.plan(64, 64, 64, device="H200", **options)
+
+    entries = {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
+    assert not kernel(lda=72).repack_a
+    for options in (dict(lda=65), dict(ldb=67), dict(align_offset=2), dict(align_offset=8)):
+        plan = kernel(**options)
+        assert entries[plan.kernel]["any_align"] or plan.repack_a or plan.repack_b
+
+
+def test_default_device():
+    facts = planning.device_facts()
+    if torch.cuda.is_available():
+        assert facts.name == torch.cuda.get_device_name()
+    else:
+        assert facts is PRESETS["H200"]
+        with pytest.raises(ValueError, match="no CUDA device, only presets by name"):
+            planning.device_facts("cuda")
+
+
+@pytest.mark.gpu
+def test_facts_of_the_device(device):
+    by_index, by_name = planning.device_facts(device.index), planning.device_facts("cuda")
+    assert by_index == by_name == planning.device_facts(device)
+    properties = torch.cuda.get_device_properties(device)
+    assert by_index.cc == properties.major * 10 + properties.minor
+    assert by_index.sm_count == properties.multi_processor_count
+    for name, preset in PRESETS.items():
+        if by_index.name.endswith(name):
+            assert (by_index.cc, by_index.sm_count) == (preset.cc, preset.sm_count)
+            assert by_index.smem_per_block == preset.smem_per_block
+            assert by_index.l2_bytes == pytest.approx(preset.l2_bytes, rel=0.05)
+            assert by_index.sm_ghz == pytest.approx(preset.sm_ghz, rel=0.05)
+            assert by_index.dram_tbs == pytest.approx(preset.dram_tbs, rel=0.05)
+
+
+@pytest.mark.gpu
+def test_workspace_is_what_plan_says(device):
+    """Splits and repacks take exactly the planned bytes from the caching allocator."""
+    for m, n, k in [(4095, 4095, 4095), (64, 64, 65536), (512, 512, 512)]:
+        a = torch.randn(m, k, device=device).bfloat16()
+        b = torch.randn(k, n, device=device).bfloat16()
+        out = torch.empty(m, n, device=device, dtype=torch.bfloat16)
+        plan = vitamin_hgemm.plan(m, n, k, device=device)
+        vitamin_hgemm.hgemm(a, b, out=out)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        vitamin_hgemm.hgemm(a, b, out=out)
+        torch.cuda.synchronize()
+        taken = torch.cuda.max_memory_allocated() - before
+        assert plan.workspace_bytes <= taken <= plan.workspace_bytes + 512

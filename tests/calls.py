@@ -1,6 +1,8 @@
 """What the tests call, which kernel must run which product, and how failures are gathered."""
 
 import functools
+import gc
+import itertools
 
 import pytest
 import torch
@@ -32,6 +34,24 @@ def need_memory(gib):
         pytest.skip(f"needs {gib} GiB of free device memory, has {free:.0f}")
 
 
+def measure_memory(run, device=None):
+    """run()'s result, and the most bytes that it had requested from the caching allocator.
+
+    Requests, not blocks, which the allocator rounds up. No garbage is collected meanwhile: what
+    others left would count as negative.
+    """
+    gc.disable()
+    try:
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_stats(device)["requested_bytes.all.current"]
+        result = run()
+        torch.cuda.synchronize(device)
+        return result, torch.cuda.memory_stats(device)["requested_bytes.all.peak"] - before
+    finally:
+        gc.enable()
+
+
 def _aligned(x):
     """Whether the base and every stride that counts are multiples of 16 bytes, one being 1."""
     strides = [s for s, n in zip(x.stride(), x.shape, strict=True) if n > 1]
@@ -39,6 +59,32 @@ def _aligned(x):
     return x.data_ptr() % 16 == 0 and all(
         s * x.itemsize % 16 == 0 for s in strides if s != 1 or len(inner) > 1
     )
+
+
+def _overlaps(shape, strides):
+    """Whether indices may share an element; exact for a matrix with a stride of 1."""
+    reach = 1
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return True
+            reach += (size - 1) * stride
+    return False
+
+
+def _cublas_duty(a, b):
+    """cuBLAS wants a stride of 1, and a leading dimension that spans the other extent."""
+    if a.shape[-1] == 0:
+        return True
+    a, b = a[None] if a.dim() == 1 else a, b[:, None] if b.dim() == 1 else b
+    if not all(1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b)):
+        return None
+    if any(_overlaps(x.shape[-2:], x.stride()[-2:]) for x in (a, b)):
+        return False
+    # A batch of a that is folded into the rows may make them overlap.
+    counts = [s > 0 or a.shape[-2] == 1 for s in a.stride()]
+    foldable = (list(itertools.compress(x, counts)) for x in (a.shape, a.stride()))
+    return None if _overlaps(*foldable) else True
 
 
 def duty(name, a, b):
@@ -59,7 +105,7 @@ def duty(name, a, b):
             return None
         return aligned and all(x.stride(-1) == 1 for x in (a, b))
     if entry["family"] == "cublas":
-        return native or None
+        return _cublas_duty(a, b)
     return entry["any_align"] or aligned or None
 
 

@@ -4,13 +4,14 @@ On the CPU and on the GPU, there by every kernel that takes the case. Cases 7, 8
 gpu/test_cases_large.py, case 16 in gpu/test_graphs.py.
 """
 
+import functools
 import itertools
 import math
 import random
 
 import pytest
 import torch
-from calls import CHOOSERS, LAYOUTS, Failures, call, kernel_names
+from calls import CHOOSERS, LAYOUTS, Failures, call, kernel_names, measure_memory
 from reference import Guarded, assert_close, nan_filled_empty, operand
 
 
@@ -182,10 +183,8 @@ def test_case_15_overlapping_views_are_not_materialised(device, dtype):
         b = new(k, n, dtype=dtype, device=device)
         out = torch.empty(batch, rows, n, dtype=dtype, device=device)
         for a in (windows, repeated, transposed):
-            torch.cuda.reset_peak_memory_stats(device)
-            before = torch.cuda.memory_allocated(device)
-            torch.ops.vitamin.hgemm.out(a, b, out=out)
-            extra = torch.cuda.max_memory_allocated(device) - before
+            run = functools.partial(torch.ops.vitamin.hgemm.out, a, b, out=out)
+            _, extra = measure_memory(run, device)
             assert extra < 2 * a.numel() // 16, f"{shape}/{a.stride()}: {extra} bytes of scratch"
             assert_close(out, a, b)
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from calls import measure_memory
 from reference import ACTIVATIONS, assert_close, operand
 
 import vitamin_hgemm
@@ -71,11 +72,7 @@ def test_backward_copies_no_operand(device, dtype):
     b = torch.randn(512, 1024, dtype=dtype, device=device, requires_grad=True)
     out = hgemm(a, b.mT)
     grad = torch.randn_like(out)
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    got = torch.autograd.grad(out, (a, b), grad)
-    peak = torch.cuda.max_memory_allocated() - before
+    got, peak = measure_memory(lambda: torch.autograd.grad(out, (a, b), grad))
     gradients = sum(x.numel() * x.itemsize for x in got)
     workspace = sum(
         vitamin_hgemm.plan(*mnk, dtype=dtype, layout=layout).workspace_bytes

@@ -5,30 +5,20 @@ import random
 
 import pytest
 import torch
-from calls import CHOOSERS, duty, kernel_names
+from calls import CHOOSERS, duty, kernel_names, measure_memory
 from reference import operand
 
 import vitamin_hgemm
 
-ROUNDING = 512  # of the caching allocator, bytes
 SPLIT_K = [(16, 24, 16384), (3, 4096, 4096), (64, 64, 65536), (128, 130, 8191)]
 OTHERS = [(64, 64, 64), (255, 257, 259), (1024, 1024, 1024), (1023, 1025, 1027), (4095, 4095, 512)]
 
 
 def run_and_measure(a, b, **options):
-    """hgemm, or hgemm.out if `out` is given: the result, and the most bytes it had allocated."""
+    """hgemm, or hgemm.out if `out` is given: the result, and the most bytes that it requested."""
     run = torch.ops.vitamin.hgemm.out if "out" in options else torch.ops.vitamin.hgemm
     run(a, b, **options)  # torch allocates cuBLAS's own workspace once
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    result = run(a, b, **options)
-    torch.cuda.synchronize()
-    return result, torch.cuda.max_memory_allocated() - before
-
-
-def rounded(size):
-    return -(-size // ROUNDING) * ROUNDING
+    return measure_memory(lambda: run(a, b, **options))
 
 
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
@@ -44,7 +34,7 @@ def test_workspace_is_what_plan_says(device, dtype, layout):
             plan = vitamin_hgemm.plan(m, n, k, dtype=dtype, layout=layout, kernel=name)
             with_workspace += plan.workspace_bytes > 0
             _, used = run_and_measure(a, b, kernel=name, out=out)
-            if used > rounded(plan.workspace_bytes):
+            if used != plan.workspace_bytes:
                 wrong.append(f"{name} {(m, n, k)}: {used} bytes, not {plan.workspace_bytes}")
     assert not wrong, "\n".join(wrong)
     assert with_workspace
@@ -55,8 +45,8 @@ def test_functional_form_allocates_its_result(device, dtype):
         a, b = operand(m, k, dtype, device), operand(k, n, dtype, device)
         plan = vitamin_hgemm.plan(m, n, k, dtype=dtype)
         out, used = run_and_measure(a, b)
-        planned = rounded(out.numel() * out.itemsize) + rounded(plan.workspace_bytes)
-        assert used <= planned, f"{(m, n, k)}: {used} bytes, not {planned}"
+        planned = out.numel() * out.itemsize + plan.workspace_bytes
+        assert used == planned, f"{(m, n, k)}: {used} bytes, not {planned}"
 
 
 def random_products(count, dtype, device):

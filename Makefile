@@ -13,10 +13,12 @@ ifeq ($(strip $(VENV)),)
 PY := $(PYTHON)
 BIN :=
 READY :=
+EXAMPLES :=
 else
 PY := $(VENV)/bin/python
 BIN := $(VENV)/bin/
 READY := $(VENV)/ready
+EXAMPLES := $(VENV)/ready-examples
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 endif
 
@@ -32,7 +34,7 @@ CXX_FILES = $(shell git ls-files '*.h' '*.cpp' '*.cu' '*.cuh')
 bench: build
 	$(PY) benchmarks/bench.py $(ARGS)
 
-test: build
+test: build $(EXAMPLES)
 	$(PY) -m pytest $(ARGS)
 
 lint: $(READY)
@@ -46,6 +48,10 @@ build: $(READY)
 $(VENV)/ready: requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q $(PIP_FLAGS) -r requirements.txt
+	touch $@
+
+$(VENV)/ready-examples: examples/requirements.txt $(VENV)/ready
+	$(PY) -m pip install -q $(PIP_FLAGS) --no-deps -r examples/requirements.txt
 	touch $@
 
 clean:

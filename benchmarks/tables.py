@@ -1,9 +1,9 @@
-"""Writes the measured tables of docs/benchmarks.md from the recorded CSVs.
+"""Writes the measured tables of README.md and docs/ from the recorded CSVs.
 
-    python benchmarks/tables.py [--page FILE.md] [--gpu NAME]
+    python benchmarks/tables.py [--page FILE.md ...] [--gpu NAME]
 
-The page holds pairs of lines, `<!-- table: NAME -->` and `<!-- end -->`; what stands between them
-is replaced. NAME is ladder, profile, summary, or a suite of bench.py.
+A page holds pairs of lines, `<!-- table: NAME -->` and `<!-- end -->`; what stands between them is
+replaced. NAME is ladder, profile, summary, exactness, or a suite of bench.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if __package__ in (None, ""):
 from benchmarks import plot, records, shapes
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "benchmarks.md"
+PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
 PEERS = HERE / "peers" / "cublaslt-h200.csv"
 DTYPES = ("bf16", "fp16")
 
@@ -119,14 +119,31 @@ def summary(rows: Rows) -> list[str]:
         for dtype in DTYPES:
             for state in ("cold", "hot"):
                 found = records.newest(rows, suite=name, kernel="auto", dtype=dtype, state=state)
-                ratios = [float(row["ratio_torch"]) for row in found.values()]
-                if ratios:
-                    line = [name, dtype, state, str(len(ratios))]
-                    line += [f"{records.geomean(ratios):.2f}", f"{min(ratios):.2f}"]
-                    wrong = sum(map(records.is_wrong, found.values()))
-                    lines.append([*line, f"{max(ratios):.2f}", str(wrong)])
+                ratios = {key[0]: float(row["ratio_torch"]) for key, row in found.items()}
+                if not ratios:
+                    continue
+                line = [name, dtype, state, str(len(ratios))]
+                line.append(f"{records.geomean(ratios.values()):.2f}")
+                for shape in (min(ratios, key=ratios.get), max(ratios, key=ratios.get)):
+                    line.append(f"{ratios[shape]:.2f} at {shape}")
+                lines.append([*line, str(sum(map(records.is_wrong, found.values())))])
+    if not lines:
+        return []
     header = ["class", "type", "state", "problems", "geometric mean", "least", "most", "wrong"]
-    return [*markdown(header, lines), ""] if lines else []
+    newest = max((row for row in rows if row["suite"] in shapes.CLASSES), key=lambda r: r["date"])
+    return [*markdown(header, lines), "", made_with(newest), ""]
+
+
+def exactness(rows: Rows) -> list[str]:
+    """The problems on which torch breaks the bound, beside this package's error on them."""
+    found = records.newest(rows, state="cold")
+    lines = []
+    for (shape, dtype, kernel), row in found.items():
+        auto = found.get((shape, dtype, "auto"))
+        if kernel == "torch" and auto and not float(row["err"]) <= 1:
+            errors = [f"{float(one['err']):.2f}" for one in (row, auto)]
+            lines.append([str(shape), dtype, *errors])
+    return [*markdown(["problem", "type", "torch", "vitamin_hgemm"], lines), ""] if lines else []
 
 
 # Column of profile.py's CSV: (title, factor, digits).
@@ -190,7 +207,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE.md")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", default=PAGES, metavar="FILE.md", help="default: all"
+    )
     parser.add_argument("--gpu", help="part of the GPU's name; default: that of the newest row")
     parser.add_argument("--results", type=Path, default=records.RESULTS, metavar="DIR")
     args = parser.parse_args(argv)
@@ -199,9 +218,14 @@ def main(argv: list[str] | None = None) -> int:
     tables = {name: suite(rows, name) for name in shapes.CLASSES}
     tables["ladder"] = ladder(rows)
     tables["summary"] = summary(rows)
+    tables["exactness"] = exactness(rows)
     tables["profile"] = profile(read_profiles(args.results))
-    args.page.write_text(fill(args.page.read_text(), tables))
-    print(f"wrote {args.page}")
+    for page in args.page:
+        text = page.read_text()
+        filled = fill(text, tables)
+        if filled != text:
+            page.write_text(filled)
+            print(f"wrote {page}")
     return 0
 
 

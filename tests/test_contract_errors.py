@@ -148,6 +148,8 @@ def test_mixed_devices(mode):
         vitamin_hgemm.hgemm(a, b)
     with pytest.raises(RuntimeError, match=f"bias {text}"):
         vitamin_hgemm.hgemm(a, a.mT, bias=b[0, :1].expand(6))
+    with pytest.raises(RuntimeError, match=f"out {text}"):
+        vitamin_hgemm.hgemm(a, a.mT, out=half(6, 6, device="meta"))
 
 
 @pytest.mark.gpu

@@ -207,3 +207,23 @@ def test_flops_of_out_and_of_the_backward_pass(any_device):
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         hgemm(a, b, out=torch.empty(6, 5, device=any_device, dtype=torch.bfloat16))
     assert counter.get_total_flops() == 2 * 6 * 7 * 5
+
+
+def test_functionalised_out(any_device):
+    a = torch.randn(6, 7, device=any_device).bfloat16()
+    b = torch.randn(7, 5, device=any_device).bfloat16()
+
+    def function(a, b, out):
+        hgemm(a, b, activation="relu", out=out)
+        return out + 1
+
+    out = torch.zeros(6, 5, device=any_device, dtype=torch.bfloat16)
+    result = torch.func.functionalize(function)(a, b, out)
+    assert_close(out, a, b, activation="relu")
+    assert torch.equal(result, out + 1)
+    for bad, text in [
+        (out[:5], r"out has shape \[5, 5\]; wanted \[6, 5\]"),
+        (out.half(), r"out is torch\.float16; wanted torch\.bfloat16"),
+    ]:
+        with pytest.raises(RuntimeError, match=text):
+            torch.func.functionalize(function)(a, b, bad)

@@ -58,12 +58,6 @@ def _activation_grad(activation, grad, pre_activation):
     return torch.ops.aten.gelu_backward(grad, pre_activation, approximate=approximate)
 
 
-OUT_WITH_GRAD = (
-    "hgemm(): functions with out=... arguments don't support automatic differentiation, but one of "
-    "the arguments requires grad."
-)
-
-
 def _forward(*args):
     with torch._C._AutoDispatchBelowAutograd():
         if torch._C._are_functorch_transforms_active():
@@ -144,7 +138,10 @@ def _autograd_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtyp
 @keeping_errors
 def _out_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None, *, out):
     if torch._C._any_requires_grad(a, b, bias=bias, out=out):
-        raise RuntimeError(OUT_WITH_GRAD)
+        raise RuntimeError(
+            "hgemm(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
     with torch._C._AutoDispatchBelowAutograd():
         return _hgemm_out(
             a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype, out=out

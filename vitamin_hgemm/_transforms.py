@@ -106,9 +106,6 @@ def _below(api, a, b, bias, activation, kernel, out_dtype):
     """The product as a node of the graph that is being traced."""
     a, b, bias = api.unwrap_tensors((a, b, bias))
     with api.redispatch_to_next(), torch._C._AutoDispatchBelowAutograd():
-        if torch.compiler.is_exporting():
-            options = dict(bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
-            return torch.ops.vitamin.hgemm.default(a, b, **options)
         return torch.ops.vitamin._hgemm.default(a, b, bias, activation, kernel, out_dtype)
 
 

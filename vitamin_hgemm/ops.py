@@ -70,8 +70,6 @@ def hgemm(
     """
     if out is None:
         return _hgemm(a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)
-    if torch.is_grad_enabled() and torch._C._any_requires_grad(a, b, bias=bias, out=out):
-        raise RuntimeError(_autograd.OUT_WITH_GRAD)
     return _hgemm_out(
         a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype, out=out
     )

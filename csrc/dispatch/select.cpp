@@ -45,6 +45,22 @@ bool aligned(const Matrix& matrix) {
   return matrix.layout != Layout::kStrided && matrix.align == 16;
 }
 
+// Elements from the first to the last of an operand.
+int64_t span(const Matrix& matrix, int64_t rows, int64_t columns, const Batch& batch,
+             const int64_t* batch_strides) {
+  int64_t last = (rows - 1) * matrix.row_stride + (columns - 1) * matrix.col_stride;
+  for (int d = 0; d < batch.dims; ++d) last += (batch.size[d] - 1) * batch_strides[d];
+  return last + 1;
+}
+
+// A view whose elements overlap may be far larger than its memory: it is read where it lies.
+bool may_repack(const Problem& p, Operand operand) {
+  const Repacked to = repacked(p, operand);
+  const int64_t elements = to.batches * to.outer * to.inner;
+  return elements <= (operand == Operand::kA ? span(p.a, p.m, p.k, p.batch, p.batch.a)
+                                             : span(p.b, p.k, p.n, p.batch, p.batch.b));
+}
+
 Candidate make_candidate(const Problem& problem, const DeviceFacts& device, Launch launch) {
   const KernelEntry& entry = *launch.kernel;
   launch.workspace_bytes = workspace_layout(problem, launch, entry.tile_m, entry.tile_n).bytes;
@@ -83,6 +99,8 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
     if (!entry.any_align) {
       launch.repack_a = !aligned(problem.a);
       launch.repack_b = !aligned(problem.b);
+      if (launch.repack_a && !may_repack(problem, Operand::kA)) return;
+      if (launch.repack_b && !may_repack(problem, Operand::kB)) return;
     }
   }
   add_splits(problem, device, launch, list);

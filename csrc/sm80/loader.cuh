@@ -7,6 +7,9 @@
 
 namespace vitamin::sm80 {
 
+// The threads of a pass write 16 bytes each, side by side; which chunk of its row a thread reads
+// from global memory follows from the swizzle and is the same in every pass.
+//
 // A tile is Outer rows of Inner contiguous elements. KMajor: K is the contiguous index, so the
 // next k-tile lies to the right and its columns may run out; else it lies below and its rows may.
 // AnyAlign: rows of any alignment and any inner stride, chosen at run time; else 16-byte copies.
@@ -20,6 +23,7 @@ class TileLoader {
   static constexpr int kBytes = Outer * Inner * 2;
   static constexpr bool kPartialPass = kChunks % Threads != 0;
   static_assert(Threads % kChunksPerRow == 0, "a pass copies whole rows");
+  static_assert(kRowsPerPass % 8 == 0 || kPasses == 1, "all passes of a thread swizzle alike");
 
   // `mn_begin`, `k_begin`: the tile's first index along M or N and along K. `mn_left`: how many
   // indices there are from mn_begin on.
@@ -29,7 +33,7 @@ class TileLoader {
       : inner_stride_(inner_stride), align_(align) {
     const int tid = threadIdx.x;
     row_ = tid / kChunksPerRow;
-    chunk_ = tid % kChunksPerRow;
+    chunk_ = tid % kChunksPerRow ^ swizzle_xor<Inner>(row_);
     mn_left_ = int(mn_left < (KMajor ? Outer : Inner) ? mn_left : (KMajor ? Outer : Inner));
     const int64_t outer = (KMajor ? mn_begin : k_begin) + row_;
     const int64_t inner = (KMajor ? k_begin : mn_begin) + chunk_ * 8;
@@ -64,7 +68,7 @@ class TileLoader {
 
  private:
   __device__ __forceinline__ uint32_t destination(uint32_t tile, int pass) const {
-    return tile + 2 * swizzled_offset<Inner>(row_ + pass * kRowsPerPass, chunk_);
+    return tile + (threadIdx.x + pass * Threads) * 16;
   }
 
   __device__ __forceinline__ int64_t outer_stride() const {
@@ -119,8 +123,8 @@ class TileLoader {
   int64_t pass_bytes_;
   int64_t tile_bytes_;
   int64_t inner_stride_;
-  int row_;
-  int chunk_;
+  int row_;    // of the tile, in pass 0
+  int chunk_;  // of the row in global memory
   int mn_left_;
   int align_;
 };

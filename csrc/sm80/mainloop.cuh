@@ -32,8 +32,9 @@ struct Config {
   using LoaderA = TileLoader<T, ARow ? BM : BK, ARow ? BK : BM, Threads, ARow, AnyAlign>;
   using LoaderB = TileLoader<T, BRow ? BK : BN, BRow ? BN : BK, Threads, !BRow, AnyAlign>;
   static constexpr int StageBytes = LoaderA::kBytes + LoaderB::kBytes;
-  // The epilogue reuses the ring: a warp stages 16 rows of WN floats, padded by 8.
-  static constexpr int EpilogueBytes = WarpsM * WarpsN * 16 * (WN + 8) * 4;
+  // The epilogue reuses the ring: a warp stages 8 rows of WN floats, padded by 8.
+  static constexpr int PatchFloats = 8 * (WN + 8);
+  static constexpr int EpilogueBytes = WarpsM * WarpsN * PatchFloats * 4;
   static constexpr int SmemBytes =
       StageBytes * Stages > EpilogueBytes ? StageBytes * Stages : EpilogueBytes;
 };

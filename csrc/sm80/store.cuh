@@ -1,7 +1,7 @@
 // Writes a warp's accumulators to c: bias, activation, one rounding.
 //
 // The fragments hold 2 columns a lane: straight stores would touch half a sector at a time. So
-// 16 rows at a time go through a patch of shared memory that belongs to the warp alone (rows of
+// 8 rows at a time go through a patch of shared memory that belongs to the warp alone (rows of
 // WN floats padded by 8: the float2 writes of a half-warp fall into 32 different banks) and come
 // back as whole rows.
 #pragma once
@@ -24,31 +24,25 @@ class TileStore {
                                              const GemmParams& p, int64_t c_offset, int64_t m_begin,
                                              int64_t n_begin, float* patches) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float* patch = patches + warp * 16 * kPitch;
+    float* patch = patches + warp * C::PatchFloats;
     const int64_t m = m_begin + warp % C::WarpsM * C::WM;
     const int64_t n = n_begin + warp / C::WarpsM * C::WN;
     const bool vector = p.c_vector && n + C::WN <= p.n;
     const bool plain = !p.bias && p.activation == Activation::kNone;
 #pragma unroll
-    for (int i = 0; i < C::MI; ++i) {
+    for (int i = 0; i < 2 * C::MI; ++i) {
 #pragma unroll
       for (int j = 0; j < C::NI; ++j) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float2* at = reinterpret_cast<float2*>(patch + acc_row(lane, 2 * half) * kPitch + j * 8 +
-                                                 acc_col(lane, 0));
-          *at = make_float2(acc[i][j][2 * half], acc[i][j][2 * half + 1]);
-        }
+        const float* pair = acc[i / 2][j] + i % 2 * 2;
+        *reinterpret_cast<float2*>(patch + acc_row(lane, 0) * kPitch + j * 8 + acc_col(lane, 0)) =
+            make_float2(pair[0], pair[1]);
       }
       __syncwarp();
-      const int64_t row = m + i * 16;
+      const int64_t row = m + i * 8;
       if (row < p.m) {
+        if (!plain) finish_patch(patch, p, n);
         if (vector) {
-          if (plain) {
-            store_vectors<true>(patch, p, c_offset, row, n);
-          } else {
-            store_vectors<false>(patch, p, c_offset, row, n);
-          }
+          store_vectors(patch, p, c_offset, row, n);
         } else {
           store_elements(patch, p, c_offset, row, n);
         }
@@ -58,20 +52,31 @@ class TileStore {
   }
 
  private:
-  // Bias and activation of Count neighbours in a row, from column n on.
-  template <int Count>
-  __device__ __forceinline__ static void finish(float (&v)[Count], const GemmParams& p, int64_t n) {
-    if (p.bias) {
+  // Adds the bias and applies the activation, 4 columns a lane at a time. A loop, and not unrolled:
+  // the whole epilogue is there once for every 8 rows of the warp's tile.
+  __device__ __forceinline__ static void finish_patch(float* patch, const GemmParams& p,
+                                                      int64_t n) {
+#pragma unroll 1
+    for (int at = threadIdx.x % 32 * 4; at < 8 * C::WN; at += 128) {
+      const int column = at % C::WN;
+      float4* place = reinterpret_cast<float4*>(patch + at / C::WN * kPitch + column);
+      float4 x = *place;
+      float v[4] = {x.x, x.y, x.z, x.w};
+      if (p.bias) {
+        const T* bias = static_cast<const T*>(p.bias);
 #pragma unroll
-      for (int e = 0; e < Count; ++e) {
-        v[e] += to_float(static_cast<const T*>(p.bias)[(n + e) * p.bias_stride]);
+        for (int e = 0; e < 4; ++e) {
+          const int64_t index = n + column + e;
+          if (index < p.n) v[e] += to_float(bias[index * p.bias_stride]);
+        }
       }
+      activate(p.activation, v);
+      *place = make_float4(v[0], v[1], v[2], v[3]);
     }
-    activate(p.activation, v);
+    __syncwarp();
   }
 
   // 8 columns a lane in 16-byte stores: full rows of 16-byte-aligned c.
-  template <bool Plain>
   __device__ __forceinline__ static void store_vectors(const float* patch, const GemmParams& p,
                                                        int64_t c_offset, int64_t m, int64_t n) {
     constexpr int lanes_a_row = C::WN / 8;
@@ -79,16 +84,16 @@ class TileStore {
     const int lane = threadIdx.x % 32;
     const int column = lane % lanes_a_row * 8;
     const int first = lane / lanes_a_row;
-#pragma unroll(Plain ? 16 : 1)
-    for (int r = 0; r < 16; r += rows_a_pass) {
+#pragma unroll
+    for (int r = 0; r < 8; r += rows_a_pass) {
       const int row = first + r;
+      if (rows_a_pass > 8 && row >= 8) return;
       if (m + row >= p.m) return;
       float v[8];
       *reinterpret_cast<float4*>(v) =
           *reinterpret_cast<const float4*>(patch + row * kPitch + column);
       *reinterpret_cast<float4*>(v + 4) =
           *reinterpret_cast<const float4*>(patch + row * kPitch + column + 4);
-      if constexpr (!Plain) finish(v, p, n + column);
       const int64_t at = c_offset + (m + row) * p.c_row + n + column;
       if (p.out_f32) {
         float4* out = reinterpret_cast<float4*>(static_cast<float*>(p.c) + at);
@@ -107,18 +112,17 @@ class TileStore {
     constexpr int width = C::WN < 32 ? C::WN : 32;
     const int lane = threadIdx.x % 32;
 #pragma unroll 1
-    for (int r = lane / width; r < 16; r += 32 / width) {
+    for (int r = lane / width; r < 8; r += 32 / width) {
       if (m + r >= p.m) return;
 #pragma unroll 1
       for (int column = lane % width; column < C::WN; column += width) {
         if (n + column >= p.n) break;
-        float v[1] = {patch[r * kPitch + column]};
-        finish(v, p, n + column);
+        const float v = patch[r * kPitch + column];
         const int64_t at = c_offset + (m + r) * p.c_row + (n + column) * p.c_col;
         if (p.out_f32) {
-          static_cast<float*>(p.c)[at] = v[0];
+          static_cast<float*>(p.c)[at] = v;
         } else {
-          static_cast<T*>(p.c)[at] = from_float<T>(v[0]);
+          static_cast<T*>(p.c)[at] = from_float<T>(v);
         }
       }
     }

@@ -16,8 +16,8 @@ struct Tile {
 
   constexpr int threads() const { return m / warp_m * (n / warp_n) * 32; }
   constexpr int ring_bytes() const { return (m + n) * k * 2 * stages; }
-  // The epilogue's patches lie in the ring: 16 rows of warp_n + 8 floats a warp.
-  constexpr int patch_bytes() const { return threads() / 32 * 16 * (warp_n + 8) * 4; }
+  // The epilogue's patches lie in the ring: 8 rows of warp_n + 8 floats a warp.
+  constexpr int patch_bytes() const { return threads() / 32 * 8 * (warp_n + 8) * 4; }
   constexpr int smem_bytes() const {
     return ring_bytes() > patch_bytes() ? ring_bytes() : patch_bytes();
   }

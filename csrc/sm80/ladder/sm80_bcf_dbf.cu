@@ -10,23 +10,28 @@ namespace vitamin::sm80_ladder {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) bcf_dbf_kernel(const __grid_constant__ GemmParams p) {
+__global__ void __launch_bounds__(kThreads, 2)
+    bcf_dbf_kernel(const __grid_constant__ GemmParams p) {
   __shared__ __align__(128) T a_tile[2][kBM * kBK];
   __shared__ __align__(128) T b_tile[2][kBK * kBN];
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int warp_m = warp / 4 * 64, warp_n = warp % 4 * 32;
   const TileCoord tile = strip_raster(blockIdx.x, p.tiles_m, p.tiles_n, kStrip);
   const int64_t m0 = tile.m * kBM, n0 = tile.n * kBN;
+  const int m_left = left(m0, p.m, kBM), n_left = left(n0, p.n, kBN);
+  const T* const a_rows = static_cast<const T*>(p.a) + m0 * p.a_outer;
+  const T* const b_columns = static_cast<const T*>(p.b) + n0;
 
   const auto load = [&](int buffer, int64_t k0) {
+    const int k_left = left(k0, p.k, kBK);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int a_row = tid / 4 + i * 64, a_chunk = tid % 4;
-      copy_chunk(a_tile[buffer] + swizzled_offset<kBK>(a_row, a_chunk), p.a, p.a_outer, m0 + a_row,
-                 k0 + a_chunk * 8, p.m, p.k);
+      copy_chunk(a_tile[buffer] + swizzled_offset<kBK>(a_row, a_chunk), a_rows + k0, p.a_outer,
+                 a_row, a_chunk * 8, m_left, k_left);
       const int b_row = tid / 16 + i * 16, b_chunk = tid % 16;
-      copy_chunk(b_tile[buffer] + swizzled_offset<kBN>(b_row, b_chunk), p.b, p.b_outer, k0 + b_row,
-                 n0 + b_chunk * 8, p.k, p.n);
+      copy_chunk(b_tile[buffer] + swizzled_offset<kBN>(b_row, b_chunk), b_columns + k0 * p.b_outer,
+                 p.b_outer, b_row, b_chunk * 8, k_left, n_left);
     }
     ptx::cp_async_commit();
   };

@@ -15,26 +15,39 @@ namespace vitamin::sm80_ladder {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     bcf_dbf_rw_kernel(const __grid_constant__ GemmParams p) {
-  __shared__ __align__(128) T shared[2 * (kBM * kBK + kBK * kBN)];
-  const auto a_tile = reinterpret_cast<T(*)[kBM * kBK]>(shared);
-  const auto b_tile = reinterpret_cast<T(*)[kBK * kBN]>(shared + 2 * kBM * kBK);
-  T* const c_tile = shared;
+  struct Operands {
+    T a[2][kBM * kBK];
+    T b[2][kBK * kBN];
+  };
+  union Shared {
+    Operands operands;
+    T c[kBM * kBN];
+    __device__ Shared() {}
+  };
+  __shared__ __align__(128) Shared shared;
+  auto& a_tile = shared.operands.a;
+  auto& b_tile = shared.operands.b;
+  auto& c_tile = shared.c;
   const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
   const int warp_m = warp / 4 * 64, warp_n = warp % 4 * 32;
   const TileCoord tile = strip_raster(blockIdx.x, p.tiles_m, p.tiles_n, kStrip);
   const int64_t m0 = tile.m * kBM, n0 = tile.n * kBN;
+  const int m_left = left(m0, p.m, kBM), n_left = left(n0, p.n, kBN);
+  const T* const a_rows = static_cast<const T*>(p.a) + m0 * p.a_outer;
+  const T* const b_columns = static_cast<const T*>(p.b) + n0;
 
   const auto load = [&](int buffer, int64_t k0) {
+    const int k_left = left(k0, p.k, kBK);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int a_row = tid / 4 + i * 64, a_chunk = tid % 4;
-      copy_chunk(a_tile[buffer] + swizzled_offset<kBK>(a_row, a_chunk), p.a, p.a_outer, m0 + a_row,
-                 k0 + a_chunk * 8, p.m, p.k);
+      copy_chunk(a_tile[buffer] + swizzled_offset<kBK>(a_row, a_chunk), a_rows + k0, p.a_outer,
+                 a_row, a_chunk * 8, m_left, k_left);
       const int b_row = tid / 16 + i * 16, b_chunk = tid % 16;
-      copy_chunk(b_tile[buffer] + swizzled_offset<kBN>(b_row, b_chunk), p.b, p.b_outer, k0 + b_row,
-                 n0 + b_chunk * 8, p.k, p.n);
+      copy_chunk(b_tile[buffer] + swizzled_offset<kBN>(b_row, b_chunk), b_columns + k0 * p.b_outer,
+                 p.b_outer, b_row, b_chunk * 8, k_left, n_left);
     }
     ptx::cp_async_commit();
   };
@@ -77,6 +90,7 @@ __global__ void __launch_bounds__(kThreads)
 
   ptx::cp_async_wait<0>();
   __syncthreads();
+  if (p.bias || p.activation != Activation::kNone) finish_accumulators<T>(acc, p, n0 + warp_n);
 #pragma unroll
   for (int i = 0; i < kMI; ++i) {
 #pragma unroll
@@ -85,10 +99,8 @@ __global__ void __launch_bounds__(kThreads)
       for (int half = 0; half < 2; ++half) {
         const int row = warp_m + i * 16 + acc_row(lane, 2 * half);
         const int column = warp_n + j * 8 + acc_col(lane, 0);
-        float v[2] = {acc[i][j][2 * half], acc[i][j][2 * half + 1]};
-        if (p.bias || p.activation != Activation::kNone) finish_pair<T>(v, p, n0 + column);
         T* at = c_tile + swizzled_offset<kBN>(row, column / 8) + column % 8;
-        *reinterpret_cast<uint32_t*>(at) = pack2<T>(v[0], v[1]);
+        *reinterpret_cast<uint32_t*>(at) = pack2<T>(acc[i][j][2 * half], acc[i][j][2 * half + 1]);
       }
     }
   }

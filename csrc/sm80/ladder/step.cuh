@@ -26,14 +26,19 @@ constexpr int kStrip = 8;        // blocks are rastered in strips of 8 tile colu
 
 using Accumulators = float[kMI][kNI][4];
 
-// Copies 8 elements at (row, column) of a row-major matrix; outside of it there are zeros.
+// How many of `most` indices from `begin` on there are before `end`.
+__device__ __forceinline__ int left(int64_t begin, int64_t end, int most) {
+  return end - begin < most ? int(end - begin) : most;
+}
+
+// Copies 8 elements at (row, column) of a row-major block of rows x columns, of which the tile may
+// be larger: outside there are zeros.
 template <class T>
-__device__ __forceinline__ void copy_chunk(T* to, const void* matrix, int64_t stride, int64_t row,
-                                           int64_t column, int64_t rows, int64_t columns) {
-  const int64_t left = row < rows ? columns - column : 0;
-  const int valid = left <= 0 ? 0 : left >= 8 ? 16 : int(left) * 2;
-  const T* from = static_cast<const T*>(matrix) + (valid ? row * stride + column : 0);
-  ptx::cp_async_16_fill(ptx::shared_address(to), from, valid);
+__device__ __forceinline__ void copy_chunk(T* to, const T* block, int64_t stride, int row,
+                                           int column, int rows, int columns) {
+  const int inside = row < rows ? columns - column : 0;
+  const int valid = inside <= 0 ? 0 : inside >= 8 ? 16 : inside * 2;
+  ptx::cp_async_16_fill(ptx::shared_address(to), block + row * stride + column, valid);
 }
 
 // Adds the bias of columns n and n + 1 and applies the activation.
@@ -47,6 +52,26 @@ __device__ __forceinline__ void finish_pair(float (&v)[2], const GemmParams& p, 
     }
   }
   activate(p.activation, v);
+}
+
+// The same of all accumulators, in place.
+template <class T>
+__device__ __forceinline__ void finish_accumulators(Accumulators& acc, const GemmParams& p,
+                                                    int64_t n0) {
+#pragma unroll
+  for (int i = 0; i < kMI; ++i) {
+#pragma unroll
+    for (int j = 0; j < kNI; ++j) {
+      const int64_t n = n0 + j * 8 + acc_col(threadIdx.x % 32, 0);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float v[2] = {acc[i][j][2 * half], acc[i][j][2 * half + 1]};
+        finish_pair<T>(v, p, n);
+        acc[i][j][2 * half] = v[0];
+        acc[i][j][2 * half + 1] = v[1];
+      }
+    }
+  }
 }
 
 // Stores two neighbours, together where c's rows are aligned.

@@ -1,9 +1,13 @@
 """opcheck, fake tensors, torch.compile and torch.export."""
 
+import shutil
+
 import pytest
 import torch
 import torch._inductor.config
+from functorch.compile import make_boxed_func
 from reference import ACTIVATIONS, Guarded, assert_close, operand
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import vitamin_hgemm
@@ -124,7 +128,12 @@ def test_meta_tensors_give_the_errors_of_real_ones(shapes, options, grad_mode):
     assert texts[0] == texts[1]
 
 
-@pytest.fixture(params=["aot_eager", "inductor"])
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="TorchInductor needs a C++ compiler on the CPU"
+)
+
+
+@pytest.fixture(params=["aot_eager", pytest.param("inductor", marks=needs_compiler)])
 def backend(request):
     return request.param
 
@@ -195,6 +204,7 @@ def test_every_dimension_dynamic(any_device):
     assert counter.frame_count == 1
 
 
+@needs_compiler
 def test_dynamic_shapes_in_inductor(any_device):
     compiled = torch.compile(block, fullgraph=True, dynamic=True)
     for rows in (5, 12):
@@ -237,9 +247,7 @@ def test_compiler_keeps_transposed_views(any_device):
 
     def keep(graph, _):
         graphs.append(graph)
-        return graph.forward
-
-    from torch._dynamo.backends.common import aot_autograd
+        return make_boxed_func(graph.forward)
 
     backend = aot_autograd(fw_compiler=keep)
     x, w = new(6, 16, device=any_device, grad=True), new(8, 16, device=any_device, grad=True)
@@ -316,3 +324,35 @@ def test_export_saves_and_loads(any_device, tmp_path):
         torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.pt2")
         loaded = torch.export.load(tmp_path / "model.pt2").module()
         assert_same(loaded(x), model(x))
+
+
+@needs_compiler
+def test_ahead_of_time_inductor(tmp_path):
+    """Compiled to a package that is loaded and run, with a dynamic batch."""
+    model, x = Model(), new(4, 16, device="cpu")
+    rows = torch.export.Dim("rows", min=2)
+    with torch.no_grad():
+        program = torch.export.export(model, (x,), dynamic_shapes={"x": {0: rows}})
+        path = str(tmp_path / "model.pt2")
+        torch._inductor.aoti_compile_and_package(program, package_path=path)
+        packaged = torch._inductor.aoti_load_package(path)
+        for n in (4, 9):
+            x = new(n, 16, device="cpu")
+            assert_same(packaged(x), model(x))
+
+
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_sizes_that_only_the_run_tells(any_device):
+    def function(mask, x, w):
+        picked = x[mask.nonzero().squeeze(1)]
+        return hgemm(picked, w, activation="relu"), hgemm(w.mT, picked.mT)
+
+    mask = torch.tensor([True, False, True, True], device=any_device)
+    x, w = new(4, 16, device=any_device), new(16, 8, device=any_device, grad=True)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    got, want = compiled(mask, x, w), function(mask, x, w)
+    for g, expected in zip(got, want, strict=True):
+        assert_same(g, expected)
+    got = torch.autograd.grad(sum(y.float().sum() for y in got), w)
+    want = torch.autograd.grad(sum(y.float().sum() for y in want), w)
+    assert_same(got, want)

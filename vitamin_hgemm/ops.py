@@ -45,7 +45,7 @@ def hgemm(
         out_dtype: None for a's dtype, or torch.float32 for the accumulator after bias and
             activation, unrounded.
         out: where to write the result: its shape, dtype and device, any strides without overlap.
-            It must share no memory with a, b or bias.
+            It must share no memory with a, b or bias. torch.compile takes only a contiguous one.
 
     Returns:
         `out`, or a new row-major tensor: [..., M, N], without M if a is [K] and without N if b is.

@@ -3,7 +3,7 @@
     python benchmarks/tables.py [--page FILE.md ...] [--gpu NAME]
 
 A page holds pairs of lines, `<!-- table: NAME -->` and `<!-- end -->`; what stands between them is
-replaced. NAME is ladder, profile, summary, exactness, or a suite of bench.py.
+replaced. NAME is ladder, profile, summary, exactness, host, or a suite of bench.py.
 """
 
 from __future__ import annotations
@@ -184,12 +184,28 @@ def profile(rows: Rows) -> list[str]:
     return [*markdown(header, lines), "", made_with(next(iter(newest.values()))), ""]
 
 
-def read_profiles(folder: Path) -> Rows:
+def host(rows: Rows) -> list[str]:
+    """The newest host time of each (way of calling, type)."""
+    newest = {}
+    for row in sorted(rows, key=lambda row: row["date"]):
+        newest[row["call"], row["dtype"]] = row
+    lines = [
+        [call, dtype, *_figures(row, ("torch_us", 1), ("vitamin_us", 1), ("ratio", 2))]
+        for (call, dtype), row in newest.items()
+    ]
+    if not lines:
+        return []
+    header = ["call", "type", "`torch.mm` µs", "vitamin_hgemm µs", "x torch"]
+    return [*markdown(header, lines), "", made_with(next(iter(newest.values()))), ""]
+
+
+def read_others(folder: Path, kind: str, column: str, gpu: str | None = None) -> Rows:
+    """Rows of the CSVs that another script than bench.py wrote, known by a column."""
     rows = []
-    for path in sorted(folder.glob("*profile*.csv")):
+    for path in sorted(folder.glob(f"*{kind}*.csv")):
         with path.open(newline="") as file:
-            rows += [row for row in csv.DictReader(file) if "cuda_kernel" in row]
-    return rows
+            rows += [r for r in csv.DictReader(file) if column in r and (gpu or "") in r["gpu"]]
+    return [row for row in rows if not row["gpu"].startswith("cpu")]
 
 
 def fill(text: str, tables: dict[str, list[str]]) -> str:
@@ -219,7 +235,8 @@ def main(argv: list[str] | None = None) -> int:
     tables["ladder"] = ladder(rows)
     tables["summary"] = summary(rows)
     tables["exactness"] = exactness(rows)
-    tables["profile"] = profile(read_profiles(args.results))
+    tables["profile"] = profile(read_others(args.results, "profile", "cuda_kernel", args.gpu))
+    tables["host"] = host(read_others(args.results, "host", "vitamin_us", args.gpu))
     for page in args.page:
         text = page.read_text()
         filled = fill(text, tables)

@@ -1,11 +1,13 @@
 """The plots of the benchmark, and what its profile reads from ncu."""
 
+import csv
 import sys
 
 import pytest
+import torch
 from measurements import ladder_rows, measured_rows
 
-from benchmarks import ncu, plot, profile, records, shapes, tables
+from benchmarks import host, ncu, plot, profile, records, shapes, tables
 
 # Plots
 
@@ -176,6 +178,25 @@ def test_profile_says_what_it_misses(capsys):
     assert "Nsight Compute" in capsys.readouterr().err
 
 
+# Host time
+
+
+def test_host_times_every_way_of_calling(tmp_path, capsys):
+    options = ["--runs", "1", "--repeats", "3", "--device", "cpu", "--out", str(tmp_path)]
+    assert host.main(options) == 0
+    (path,) = tmp_path.glob("*host*.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["call"] for row in rows[:4]] == list(host.ways(torch.bfloat16, "cpu"))
+    assert [row["dtype"] for row in rows] == ["bf16"] * 4 + ["fp16"] * 4
+    for row in rows:
+        assert float(row["ratio"]) == pytest.approx(
+            float(row["torch_us"]) / float(row["vitamin_us"]), rel=1e-2
+        )
+    assert "recording a gradient" in capsys.readouterr().out
+    assert records.recorded(tmp_path) == []
+
+
 # Tables
 
 
@@ -195,7 +216,12 @@ def test_tables_are_written_between_their_lines(tmp_path):
         + "\n"
     )
     page = tmp_path / "page.md"
-    names = ("summary", "exactness", "ladder", "large", "mid", "profile")
+    (results / "h200-host.csv").write_text(
+        "gpu,driver,torch,cublas,commit,date,dtype,call,torch_us,vitamin_us,ratio\n"
+        "NVIDIA H200,580,2.11,13.1,abc,2026-11-30,bf16,no_grad,11.1,7.7,1.442\n"
+        "cpu: some,,2.11,,abc,2026-12-01,bf16,no_grad,99,99,1\n"
+    )
+    names = ("summary", "exactness", "ladder", "large", "mid", "profile", "host")
     page.write_text("".join(f"# {n}\n<!-- table: {n} -->\nstale\n<!-- end -->\n" for n in names))
     assert tables.main(["--page", str(page), "--results", str(results)]) == 0
     text = page.read_text()
@@ -208,6 +234,7 @@ def test_tables_are_written_between_their_lines(tmp_path):
     line = "| 8192x8192x1024:nn | bf16 | 240.0 | 230.0 | 205.1 | 200.0 |"
     assert f"{line} 687 | 0.84 | 1.20 | 1.15 | 0.75 | 2.50 |" in text
     assert "| `sm80_bcf` | bf16 | 350.0 | 60.5 | 0.14 |" in text
+    assert "| no_grad | bf16 | 11.1 | 7.7 | 1.44 |" in text and "| 99.0 |" not in text
     assert "# mid\n<!-- table: mid -->\n\nNot measured yet.\n" in text
     assert tables.main(["--page", str(page), "--results", str(results)]) == 0
     assert page.read_text() == text
@@ -215,5 +242,5 @@ def test_tables_are_written_between_their_lines(tmp_path):
 
 def test_the_docs_have_a_place_for_every_table():
     text = (tables.HERE.parent / "docs" / "benchmarks.md").read_text()
-    for name in ("summary", "exactness", "ladder", "profile", *shapes.CLASSES):
+    for name in ("summary", "exactness", "ladder", "profile", "host", *shapes.CLASSES):
         assert text.count(f"<!-- table: {name} -->\n") == 1

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 from reference import ACTIVATIONS, assert_close
+from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 import vitamin_hgemm
@@ -227,3 +228,51 @@ def test_functionalised_out(any_device):
     ]:
         with pytest.raises(RuntimeError, match=text):
             torch.func.functionalize(function)(a, b, bad)
+
+
+def exact(a, b, bias, activation):
+    z = torch.matmul(a, b) + (bias[0] if b.dim() == 1 else bias)
+    return ACTIVATIONS[activation][0](z)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("a_shape, b_shape", SHAPES[:5], ids=str)
+def test_forward_mode(activation, a_shape, b_shape, any_device):
+    n = b_shape[-1] if len(b_shape) > 1 else 1
+    values = [torch.randn(s, device=any_device).half() for s in (a_shape, b_shape, [n])]
+    tangents = [torch.randn_like(x) for x in values]
+
+    def function(a, b, bias):
+        return hgemm(a, b, bias=bias, activation=activation)
+
+    want = torch.func.jvp(
+        lambda *x: exact(*x, activation),
+        tuple(x.double() for x in values),
+        tuple(x.double() for x in tangents),
+    )
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(x, t) for x, t in zip(values, tangents, strict=True)]
+        dual = forward_ad.unpack_dual(function(*duals))
+        part = forward_ad.unpack_dual(function(values[0], duals[1], values[2])).tangent
+    assert part is not None
+    for got in (dual, torch.func.jvp(function, tuple(values), tuple(tangents))):
+        for g, w in zip(got, want, strict=True):
+            assert g.dtype == torch.float16
+            torch.testing.assert_close(g.double(), w, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_forward_over_reverse(activation, any_device):
+    a, b = torch.randn(3, 4, device=any_device).half(), torch.randn(4, 5, device=any_device).half()
+    bias = torch.randn(5, device=any_device).half() + 1
+
+    def hessian(function, a, b, bias):
+        def energy(a):
+            return function(a, b, bias).double().square().sum()
+
+        return torch.func.jacfwd(torch.func.grad(energy))(a)
+
+    got = hessian(lambda *x: hgemm(x[0], x[1], bias=x[2], activation=activation), a, b, bias)
+    want = hessian(lambda *x: exact(*x, activation), a.double(), b.double(), bias.double())
+    scale = want.abs().max().item()
+    torch.testing.assert_close(got.double(), want, rtol=5e-3, atol=5e-3 * scale)

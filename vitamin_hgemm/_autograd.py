@@ -7,6 +7,7 @@ once more.
 
 import torch
 from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
 from ._errors import keeping_errors
 from ._numbers import kernel_of
@@ -62,7 +63,7 @@ def _forward(*args):
     with torch._C._AutoDispatchBelowAutograd():
         if torch._C._are_functorch_transforms_active():
             # The levels of torch.func below this one differentiate too.
-            with torch.enable_grad():
+            with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                 return _hgemm_in_graph(*args)
         return _hgemm_in_graph(*args)
 
@@ -79,7 +80,9 @@ class _Hgemm(torch.autograd.Function):
             bias if recompute else None,
             out if activation == "relu" else None,
         )
-        ctx.activation = activation
+        if forward_ad._current_level >= 0:
+            ctx.save_for_forward(a, b, bias, out)
+        ctx.activation, ctx.out_dtype = activation, out_dtype
         ctx.kernel = kernel if kernel in _ANY_LAYOUT else "auto"
         ctx.dtype = a.dtype
         ctx.a_shape, ctx.a_transposed = a.shape, _is_transposed(a)
@@ -119,6 +122,26 @@ class _Hgemm(torch.autograd.Function):
             ).reshape(ctx.b_shape)
         return grad_a, grad_b, grad_bias, None, None, None
 
+    @staticmethod
+    def jvp(ctx, a_tangent, b_tangent, bias_tangent, *_):
+        """The derivative along the tangents, summed in float32 and rounded once."""
+        a, b, bias, out = ctx.saved_tensors
+        options = dict(kernel=ctx.kernel, out_dtype=torch.float32)
+        terms = []
+        if a_tangent is not None:
+            terms.append(_hgemm(a_tangent, b, **options))
+        if b_tangent is not None:
+            terms.append(_hgemm(a, b_tangent, **options))
+        if bias_tangent is not None:
+            terms.append(bias_tangent.float() if b.dim() > 1 else bias_tangent[0].float())
+        tangent = sum(terms).expand(out.shape)
+        if ctx.activation == "relu":
+            tangent = torch.ops.aten.threshold_backward(tangent, out.float(), 0)
+        elif ctx.activation != "none":
+            z = _hgemm(a, b, bias=bias, **options)
+            tangent = _activation_grad(ctx.activation, tangent, z)
+        return tangent.to(out.dtype)
+
 
 # Function.apply itself demands of every Function that meets torch.func a form whose calls take
 # twice as long; this kernel only ever runs at one level of torch.func, which needs no such form.
@@ -127,7 +150,7 @@ _apply = super(torch.autograd.Function, _Hgemm).apply
 
 @keeping_errors
 def _autograd_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None):
-    if not torch._C._any_requires_grad(a, b, bias=bias):
+    if forward_ad._current_level < 0 and not torch._C._any_requires_grad(a, b, bias=bias):
         return _forward(a, b, bias, activation, kernel, out_dtype)
     if torch._C._are_functorch_transforms_active():
         with enable_single_level_autograd_function():

@@ -7,7 +7,8 @@
 //
 // Barriers: one __syncthreads a k-tile as in step 3, two around the filling of the C tile.
 // Shared memory: union of 2 x (A 128x32, B 32x128) and C 128x128: 32 KB. Registers: 64
-// accumulators, 24 of fragments. A float32 C does not fit and is stored straight, in whole sectors.
+// accumulators, 24 of fragments. A float32 C does not fit, and bias and activation would cost the
+// main loop registers: those are stored straight, as in step 3.
 #include "step.cuh"
 #include "steps.h"
 
@@ -83,14 +84,13 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
     buffer ^= 1;
   }
-  if (p.out_f32) {
+  if (p.out_f32 || p.bias || p.activation != Activation::kNone) {
     store_accumulators<T>(acc, p, m0 + warp_m, n0 + warp_n);
     return;
   }
 
   ptx::cp_async_wait<0>();
   __syncthreads();
-  if (p.bias || p.activation != Activation::kNone) finish_accumulators<T>(acc, p, n0 + warp_n);
 #pragma unroll
   for (int i = 0; i < kMI; ++i) {
 #pragma unroll

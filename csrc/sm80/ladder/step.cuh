@@ -54,26 +54,6 @@ __device__ __forceinline__ void finish_pair(float (&v)[2], const GemmParams& p, 
   activate(p.activation, v);
 }
 
-// The same of all accumulators, in place.
-template <class T>
-__device__ __forceinline__ void finish_accumulators(Accumulators& acc, const GemmParams& p,
-                                                    int64_t n0) {
-#pragma unroll
-  for (int i = 0; i < kMI; ++i) {
-#pragma unroll
-    for (int j = 0; j < kNI; ++j) {
-      const int64_t n = n0 + j * 8 + acc_col(threadIdx.x % 32, 0);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float v[2] = {acc[i][j][2 * half], acc[i][j][2 * half + 1]};
-        finish_pair<T>(v, p, n);
-        acc[i][j][2 * half] = v[0];
-        acc[i][j][2 * half + 1] = v[1];
-      }
-    }
-  }
-}
-
 // Stores two neighbours, together where c's rows are aligned.
 template <class Out>
 __device__ __forceinline__ void store_pair(const float (&v)[2], const GemmParams& p, int64_t m,

@@ -1,6 +1,8 @@
 """First and second derivatives against float64, and what the backward pass does to get them."""
 
+import gc
 import math
+import weakref
 
 import pytest
 import torch
@@ -287,6 +289,44 @@ def test_checkpointing(any_device):
     (plain,) = torch.autograd.grad(block(a).sum(), a)
     checkpointed = torch.utils.checkpoint.checkpoint(block, a, use_reentrant=False)
     assert torch.equal(torch.autograd.grad(checkpointed.sum(), a)[0], plain)
+
+
+class Interrupting(TorchDispatchMode):
+    """Raises, as a mode or a signal may, in the middle of every operator."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), ValueError("é"), RuntimeError(), KeyError(1)]
+)
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_foreign_exceptions_come_through_as_they_are(error, mode, needs_grad, any_device):
+    a = torch.randn(4, 4, dtype=torch.bfloat16, device=any_device, requires_grad=needs_grad)
+    with mode(), pytest.raises(type(error)) as caught, Interrupting(error):
+        vitamin_hgemm.hgemm(a, a)
+    assert caught.value is error
+    assert vitamin_hgemm.hgemm(a, a).shape == (4, 4)
+
+
+def test_errors_hold_no_tensors(any_device):
+    a = torch.randn(4, 4, dtype=torch.bfloat16, device=any_device, requires_grad=True)
+    for context in (torch.enable_grad, torch.inference_mode):
+        probe = torch.randn(4, 4, dtype=torch.bfloat16, device=any_device)
+        gone = weakref.ref(probe)
+        with context(), pytest.raises(KeyboardInterrupt), Interrupting(KeyboardInterrupt()):
+            vitamin_hgemm.hgemm(a, probe)
+        with context(), pytest.raises(RuntimeError):
+            vitamin_hgemm.hgemm(a, probe[:3])
+        del probe
+        gc.collect()
+        assert gone() is None
 
 
 def test_descent_reaches_a_target(any_device):

@@ -38,9 +38,9 @@ def _restoring_errors(call):
     def restoring(*args, **kwargs):
         try:
             return call(*args, **kwargs)
-        except RuntimeError as error:
+        except BaseException as error:
             kept = vars(_kept).pop("error", None)
-            if kept is None or str(kept) != str(error):
+            if kept is None or type(error) is not RuntimeError or str(kept) != str(error):
                 raise
         raise kept
 

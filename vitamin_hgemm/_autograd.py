@@ -16,9 +16,9 @@ _hgemm = torch.ops.vitamin.hgemm.default
 _hgemm_in_graph = torch.ops.vitamin._hgemm.default
 _hgemm_out = torch.ops.vitamin.hgemm.out
 
-# Kernels that take transposed operands of any alignment. The gradients of a call to another one,
-# which may take a single layout, are left to "auto".
-_ANY_LAYOUT = ("auto", "cublas", "sm80")
+# Kernels that take whatever strides a gradient comes with. The gradients of a call to another one
+# are left to "auto".
+_ANY_STRIDES = ("auto", "sm80")
 
 
 def _is_transposed(x):
@@ -83,7 +83,7 @@ class _Hgemm(torch.autograd.Function):
         if forward_ad._current_level >= 0:
             ctx.save_for_forward(a, b, bias, out)
         ctx.activation, ctx.out_dtype = activation, out_dtype
-        ctx.kernel = kernel if kernel in _ANY_LAYOUT else "auto"
+        ctx.kernel = kernel if kernel in _ANY_STRIDES else "auto"
         ctx.dtype = a.dtype
         ctx.a_shape, ctx.a_transposed = a.shape, _is_transposed(a)
         ctx.b_shape, ctx.b_transposed = b.shape, _is_transposed(b)

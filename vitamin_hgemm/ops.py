@@ -60,8 +60,8 @@ def hgemm(
     propagate as in torch. Equal inputs give equal bits on the same device and version.
 
     Gradients: the gradients of a and b are products on the same op, of transposed views, and can
-    be differentiated again. Where the forward call named a kernel that takes one layout only, they
-    use "auto". They are computed from the incoming gradient times the activation's derivative,
+    be differentiated again. Where the forward call named a kernel that doesn't take every layout,
+    they use "auto". They are computed from the incoming gradient times the activation's derivative,
     rounded once to a's dtype (so also with out_dtype=torch.float32), and returned in a's dtype, in
     the memory layout of the operand. Sums over broadcast dimensions and the gradient of bias are
     taken in float32 and rounded once. The derivative of relu comes from the output's sign; the

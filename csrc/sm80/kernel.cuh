@@ -33,9 +33,9 @@ __global__ void __launch_bounds__(C::Threads, BlocksPerSm)
   const int64_t k_begin = int64_t(range.begin) * C::BK;
 
   typename C::LoaderA load_a(static_cast<const T*>(p.a) + offset.a, p.a_outer, p.a_inner, m_begin,
-                             p.m - m_begin, k_begin, p.a_align);
+                             p.a_mn - m_begin, k_begin, p.a_align);
   typename C::LoaderB load_b(static_cast<const T*>(p.b) + offset.b, p.b_outer, p.b_inner, n_begin,
-                             p.n - n_begin, k_begin, p.b_align);
+                             p.b_mn - n_begin, k_begin, p.b_align);
   float acc[C::MI][C::NI][4] = {};
   const int tiles = range.end - range.begin;
   const int64_t k_last = k_begin + int64_t(tiles - 1) * C::BK;

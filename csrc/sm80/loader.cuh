@@ -1,9 +1,8 @@
 // Copies k-tiles of one operand from global memory into swizzled shared memory.
 #pragma once
 
+#include "../common/copy.cuh"
 #include "../common/swizzle.h"
-#include "../ptx/cp_async.cuh"
-#include "../ptx/shared.cuh"
 
 namespace vitamin::sm80 {
 
@@ -51,7 +50,7 @@ class TileLoader {
         ptx::cp_async_16(destination(tile, pass), source_ + pass * pass_bytes_);
       }
     } else {
-      load_pass(tile, pass, KMajor ? Inner : Outer);
+      load_bounded<false>(tile, pass, KMajor ? Inner : Outer);
     }
   }
 
@@ -59,8 +58,8 @@ class TileLoader {
   __device__ __forceinline__ void load_tail(uint32_t tile, int64_t k_offset, int k_left) {
     const char* here = source_;
     source_ += k_offset * (KMajor ? inner_stride_ : outer_stride()) * 2;
-#pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) load_pass(tile, pass, k_left);
+#pragma unroll 1
+    for (int pass = 0; pass < kPasses; ++pass) load_bounded<true>(tile, pass, k_left);
     source_ = here;
   }
 
@@ -75,48 +74,43 @@ class TileLoader {
     return pass_bytes_ / (2 * kRowsPerPass);
   }
 
-  // With bounds: what lies outside is filled with zero.
-  __device__ __forceinline__ void load_pass(uint32_t tile, int pass, int k_left) const {
+  // With bounds: what lies outside is filled with zero. Tail: K may end within the k-tile.
+  template <bool Tail>
+  __device__ __forceinline__ void load_bounded(uint32_t tile, int pass, int k_left) const {
     const int row = row_ + pass * kRowsPerPass;
     if (kPartialPass && row >= Outer) return;
     const int rows = KMajor ? mn_left_ : k_left;
-    const int elements = (KMajor ? k_left : mn_left_) - chunk_ * 8;
-    const int valid = elements <= 0 || row >= rows ? 0 : elements >= 8 ? 16 : elements * 2;
-    copy_chunk(destination(tile, pass), source_ + pass * pass_bytes_, valid);
+    const int inner = (KMajor ? k_left : mn_left_) - chunk_ * 8;
+    const int count = row >= rows || inner <= 0 ? 0 : inner < 8 ? inner : 8;
+    const uint32_t to = destination(tile, pass);
+    const char* from = source_ + pass * pass_bytes_;
+    if constexpr (AnyAlign) {
+      copy_unaligned(to, from, count);
+    } else if constexpr (Tail || !KMajor) {
+      copy_chunk_end(to, from, count);
+    } else {
+      ptx::cp_async_16_fill(to, from, count == 8 ? 16 : 0);
+    }
   }
 
-  __device__ __forceinline__ void copy_chunk(uint32_t dst, const char* src, int valid) const {
-    if (!AnyAlign || align_ == 16) {
-      ptx::cp_async_16_fill(dst, src, valid);
+  __device__ __forceinline__ void copy_unaligned(uint32_t to, const char* from, int count) const {
+    if (align_ == 2 || (count > 0 && count < 8)) {
+      copy_elements(to, from, inner_stride_, count);
+    } else if (align_ == 16) {
+      ptx::cp_async_16_fill(to, from, count * 2);
     } else if (align_ == 8) {
-      copy_pieces<8>(dst, src, valid);
-    } else if (align_ == 4) {
-      copy_pieces<4>(dst, src, valid);
+      copy_pieces<8>(to, from, count);
     } else {
-      copy_elements(dst, src, valid);
+      copy_pieces<4>(to, from, count);
     }
   }
 
   template <int Bytes>
-  __device__ __forceinline__ void copy_pieces(uint32_t dst, const char* src, int valid) const {
+  __device__ __forceinline__ void copy_pieces(uint32_t to, const char* from, int count) const {
 #pragma unroll
     for (int at = 0; at < 16; at += Bytes) {
-      const int left = valid - at;
-      ptx::cp_async_small<Bytes>(dst + at, src + at, left <= 0 ? 0 : left >= Bytes ? Bytes : left);
+      ptx::cp_async_small<Bytes>(to + at, from + at, count ? Bytes : 0);
     }
-  }
-
-  // Through registers: 2-byte alignment is below what cp.async can do.
-  __device__ __forceinline__ void copy_elements(uint32_t dst, const char* src, int valid) const {
-    uint32_t word[4];
-    const auto* element = reinterpret_cast<const unsigned short*>(src);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t lo = 4 * i < valid ? element[(2 * i) * inner_stride_] : 0;
-      const uint32_t hi = 4 * i + 2 < valid ? element[(2 * i + 1) * inner_stride_] : 0;
-      word[i] = lo | hi << 16;
-    }
-    ptx::st_shared_v4(dst, word[0], word[1], word[2], word[3]);
   }
 
   const char* source_;

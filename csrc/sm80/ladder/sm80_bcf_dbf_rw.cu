@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     }
   }
   __syncthreads();
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < 8; ++i) {
     const int row = tid / 16 + i * 16, chunk = tid % 16;
     store_chunk(c_tile + swizzled_offset<kBN>(row, chunk), p, m0 + row, n0 + chunk * 8);

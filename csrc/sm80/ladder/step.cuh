@@ -7,6 +7,7 @@
 
 #include <cuda_runtime.h>
 
+#include "../../common/copy.cuh"
 #include "../../common/epilogue.cuh"
 #include "../../common/fragment.h"
 #include "../../common/gemm_params.h"
@@ -15,7 +16,6 @@
 #include "../../ptx/cp_async.cuh"
 #include "../../ptx/ldmatrix.cuh"
 #include "../../ptx/mma.cuh"
-#include "../../ptx/shared.cuh"
 
 namespace vitamin::sm80_ladder {
 
@@ -37,8 +37,8 @@ template <class T>
 __device__ __forceinline__ void copy_chunk(T* to, const T* block, int64_t stride, int row,
                                            int column, int rows, int columns) {
   const int inside = row < rows ? columns - column : 0;
-  const int valid = inside <= 0 ? 0 : inside >= 8 ? 16 : inside * 2;
-  ptx::cp_async_16_fill(ptx::shared_address(to), block + row * stride + column, valid);
+  const int count = inside <= 0 ? 0 : inside < 8 ? inside : 8;
+  copy_chunk_end(ptx::shared_address(to), block + row * stride + column, count);
 }
 
 // Adds the bias of columns n and n + 1 and applies the activation.

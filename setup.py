@@ -86,6 +86,33 @@ def sources(*patterns):
     return sorted(str(path.relative_to(ROOT)) for p in patterns for path in ROOT.glob(p))
 
 
+def headers():
+    """What a change of makes setuptools look again; ninja then knows which objects are stale."""
+    return sources("csrc/**/*.h", "csrc/**/*.cuh")
+
+
+def included(path, seen):
+    """Adds to `seen` the project's headers that a source takes in, by way of others too."""
+    for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE):
+        header = (path.parent / name).resolve()
+        if header.exists() and header not in seen:
+            seen.add(header)
+            included(header, seen)
+    return seen
+
+
+def drop_stale_objects(folder, files):
+    """Removes the objects of .cu files that are older than a header: a CPU-only torch writes ninja
+    rules without dependency files for nvcc."""
+    for file in (file for file in files if file.endswith(".cu")):
+        compiled = (Path(folder) / file).with_suffix(".o")
+        if not compiled.exists():
+            continue
+        newest = max(h.stat().st_mtime for h in included(ROOT / file, {ROOT / file}))
+        if newest > compiled.stat().st_mtime:
+            compiled.unlink()
+
+
 def op_sources(cuda):
     files = sources("csrc/**/*.cpp", *(["csrc/**/*.cu"] if cuda else []))
     return [file for file in files if not file.startswith("csrc/pybind/")]
@@ -118,6 +145,7 @@ def op_library(cpp_extension, cuda_home, archs):
         extra_compile_args=arguments,
         # A CUDA build of torch brings its CUDA symbols into scope through libtorch alone.
         extra_link_args=["-Wl,--no-as-needed", "-ltorch", "-Wl,--as-needed"],
+        depends=headers(),
         py_limited_api=True,
     )
 
@@ -134,6 +162,7 @@ def planning_module(cpp_extension, cuda_home, archs):
         sources("csrc/dispatch/*.cpp", "csrc/pybind/*.cpp"),
         include_dirs=cpp_extension.include_paths(),  # torch ships pybind11's headers
         define_macros=macros,
+        depends=headers(),
         extra_compile_args={"cxx": ["-O2", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall"]},
         language="c++",
     )
@@ -150,6 +179,7 @@ def build_command(cpp_extension):
             # Objects stay between builds, those of an editable install too, and apart for each
             # extension: both compile csrc/dispatch, with different flags.
             self.build_temp = str(ROOT / "build" / "objects" / ext.name)
+            drop_stale_objects(self.build_temp, ext.sources)
             super().build_extension(ext)
 
     return Build

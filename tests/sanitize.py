@@ -3,26 +3,33 @@
     python tests/sanitize.py OUTDIR [--tools memcheck,racecheck,...] [--kernels auto,sm80,...]
 
 Needs a GPU, compute-sanitizer and an importable vitamin_hgemm. Runs one process a tool, all at the
-same time, and instruments this package's kernels only. Writes OUTDIR/<tool>.log (of the sanitizer)
-and OUTDIR/<tool>.txt (of the calls), prints a line a tool, and exits with 1 unless all is clean.
+same time. Prints a line a tool and exits with 1 unless all is clean. OUTDIR/sanitize.txt has the
+same lines and what each process had to say; OUTDIR/<tool>.log are the reports of a tool that isn't
+clean.
 """
 
 import argparse
 import math
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+import sanitizer_log
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ROOT = Path(__file__).resolve().parents[1]
-SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
-CALLS = re.compile(r"^calls: (\d+) of (\d+), refused: (\d+), wrong: (\d+)$", re.MULTILINE)
+# initcheck would be wrong about what filtered kernels write, so it sees all and the reports are
+# filtered; hence more of them, and no backtraces.
+TOOL_OPTIONS = {
+    tool: ["--kernel-name", "kernel_substring=vitamin", "--print-limit", "200"] for tool in TOOLS
+} | {"initcheck": ["--print-limit", "50000", "--show-backtrace", "device"]}
+TOOL_OPTIONS["memcheck"] += ["--padding", "512"]
 
 
 @dataclass
@@ -41,17 +48,26 @@ class Call:
     activation: str = "none"
     wide: bool = False  # out_dtype=torch.float32
     out: str = "rows"  # or "columns", or "padded" rows
+    only: str = ""  # the kernel to run it by; empty: all
 
     def __str__(self):
-        return f"{self.m}x{self.n}x{self.k} {vars(self)}"
+        special = [f.name for f in fields(self)[3:] if getattr(self, f.name) != f.default]
+        options = [f"{name}={getattr(self, name)}" for name in special]
+        return " ".join([f"{self.m}x{self.n}x{self.k}", *options])
 
 
 def calls_for(tool):
     """Small enough for the tool; the first ones go through every kernel."""
     every = ("nn", "nt", "tn", "tt")
-    few = [Call(136, 72, 72, layout) for layout in every]
-    few += [Call(67, 69, 71, layout, bias=True, activation="gelu") for layout in every]
-    few += [Call(16, 24, 2048), Call(17, 23, 2051, "nt"), Call(130, 136, 40, out="padded")]
+    aligned = [Call(136, 72, 72, layout) for layout in every]
+    ragged = [Call(67, 69, 71, layout, bias=True, activation="gelu") for layout in every]
+    split_k = [Call(16, 24, 2048), Call(17, 23, 2051, "nt")]
+    # The smallest that "auto" repacks, on a large GPU.
+    repacked = [Call(800, 800, 511, layout, offset=1, only="auto") for layout in ("nt", "tn")]
+    padded = [Call(130, 136, 40, out="padded")]
+    if tool == "initcheck":
+        return aligned + ragged + split_k + repacked + padded
+    few = aligned + ragged + split_k + padded
     few += [Call(64, 64, 64, offset=offset) for offset in (1, 2, 4)]
     few += [Call(40, 24, 72, batch=(3,), wide=True), Call(5, 3, 0, bias=True)]
     if tool == "racecheck":
@@ -61,7 +77,7 @@ def calls_for(tool):
     more += [Call(1, 1, 1), Call(1, 515, 130, "nt"), Call(515, 1, 130, "tn"), Call(9, 9, 7, step=2)]
     more += [Call(33, 40, 24, "tt", batch=(2, 3), out="columns"), Call(65, 33, 17, out="columns")]
     more += [Call(24, 16, 4096, "tt", wide=True), Call(511, 513, 255, offset=1, pad=1)]
-    return few + more
+    return few + repacked + more
 
 
 def matrix(torch, call, rows, cols, layout, dtype, step=1):
@@ -81,12 +97,30 @@ def matrix(torch, call, rows, cols, layout, dtype, step=1):
     return views if layout == "n" else [x.transpose(-1, -2) for x in views]
 
 
-def new_output(torch, call, dtype):
-    shape = (*call.batch, call.m, call.n)
-    if call.out == "columns":
-        return torch.empty(*call.batch, call.n, call.m, dtype=dtype, device="cuda").mT
-    pitch = call.n + (3 if call.out == "padded" else 0)
-    return torch.empty(*shape[:-1], pitch, dtype=dtype, device="cuda")[..., : call.n]
+class Output:
+    """An output on the GPU, full of NaN, with no byte to spare, uploaded by one copy.
+
+    Nothing but copies of the whole storage touches it, so no other kernel has to be trusted.
+    """
+
+    def __init__(self, torch, call, dtype):
+        if call.out == "columns":
+            like = torch.empty(*call.batch, call.n, call.m).mT
+        else:
+            pitch = call.n + (3 if call.out == "padded" else 0)
+            like = torch.empty(*call.batch, call.m, pitch)[..., : call.n]
+        self._shape, self._strides = like.shape, like.stride()
+        last = sum((n - 1) * stride for n, stride in zip(self._shape, self._strides, strict=True))
+        self._storage = torch.full((last + 1,), math.nan, dtype=dtype).to("cuda")
+        self.view = self._storage.as_strided(self._shape, self._strides)
+
+    def download(self):
+        """The output on the CPU, and whether everything around it is still NaN."""
+        storage = self._storage.cpu()
+        view = storage.as_strided(self._shape, self._strides)
+        values = view.clone()
+        view.fill_(math.nan)
+        return values, bool(storage.isnan().all())
 
 
 def run_call(torch, name, call, dtype):
@@ -101,19 +135,38 @@ def run_call(torch, name, call, dtype):
         options["bias"] = bias.to("cuda")
     if call.wide:
         options["out_dtype"] = torch.float32
-    out = new_output(torch, call, torch.float32 if call.wide else dtype)
+    out = Output(torch, call, torch.float32 if call.wide else dtype)
     try:
-        torch.ops.vitamin.hgemm.out(a_gpu, b_gpu, kernel=name, out=out, **options)
+        torch.ops.vitamin.hgemm.out(a_gpu, b_gpu, kernel=name, out=out.view, **options)
     except RuntimeError as error:
-        if "CUDA error" in str(error) or name in ("auto", "sm80"):
+        if "can't run" not in str(error) or name in ("auto", "sm80"):
             raise
         return "refused"
-    verdict = judge(out.cpu(), a, b, bias, call.activation)
-    return "ok" if verdict else str(verdict)
+    values, untouched = out.download()
+    verdict = judge(values, a, b, bias, call.activation)
+    if not verdict:
+        return str(verdict)
+    return "ok" if untouched else "wrote between the rows of out"
 
 
-def drive(tool, kernels, seconds):
-    """Runs inside the sanitizer: each call by each kernel, until the time is up."""
+def size_of(path):
+    return path.stat().st_size if path.exists() else 0
+
+
+def alive(torch):
+    """Whether the CUDA context has survived the calls so far."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
+def drive(tool, kernels, seconds, log):
+    """Runs inside the sanitizer: each call by each kernel, until the time is up.
+
+    Says before each call which it is, and when `log`, the sanitizer's, has grown.
+    """
     import torch
 
     sys.path.append(str(ROOT))
@@ -126,6 +179,7 @@ def drive(tool, kernels, seconds):
         for call in calls_for(tool)
         for dtype in (torch.float16, torch.bfloat16)
         for name in kernels
+        if call.only in ("", name)
     ]
     seed = int(time.time())
     torch.manual_seed(seed)
@@ -133,22 +187,33 @@ def drive(tool, kernels, seconds):
     end = time.monotonic() + seconds
     done = refused = wrong = 0
     ran = set()
+    size = size_of(log)
     for call, dtype, name in work:
         if time.monotonic() > end:
             break
-        result = run_call(torch, name, call, dtype)
+        what = f"{name} {str(dtype).removeprefix('torch.')} {call}"
+        print(f"call: {what}", flush=True)
         done += 1
+        try:
+            result = run_call(torch, name, call, dtype)
+        except RuntimeError as error:
+            result = f"raised: {str(error).splitlines()[0]}"
         refused += result == "refused"
         if result == "ok":
             ran.add(name)
         elif result != "refused":
             wrong += 1
-            print(f"wrong: {name} {dtype} {call}: {result}", flush=True)
-    torch.cuda.synchronize()
+            print(f"wrong: {what}: {result}", flush=True)
+        before, size = size, size_of(log)
+        if size > before:
+            print(f"reported by now: {what}", flush=True)
+        if result.startswith("raised") and not alive(torch):
+            print("no later call can succeed after this one", flush=True)
+            break
     never = [name for name in kernels if name not in ran]
-    print(f"calls: {done} of {len(work)}, refused: {refused}, wrong: {wrong}")
     if never:
-        print(f"never ran: {', '.join(never)}")
+        print(f"never right: {', '.join(never)}")
+    print(f"calls: {done} of {len(work)}, refused: {refused}, wrong: {wrong}", flush=True)
     return 1 if wrong or never else 0
 
 
@@ -159,16 +224,17 @@ def find_sanitizer():
     )
 
 
-def start(tool, sanitizer, options):
-    command = [sanitizer, "--tool", tool, "--log-file", str(options.outdir / f"{tool}.log")]
-    command += ["--kernel-name", "kernel_substring=vitamin", "--print-limit", "200"]
-    if tool == "memcheck":
-        command += ["--padding", "512"]
+def start(tool, sanitizer, options, folder):
+    log = folder / f"{tool}.log"
+    command = [sanitizer, "--tool", tool, "--log-file", str(log), *TOOL_OPTIONS[tool]]
+    # A kernel with an error ends, and the next ones are still checked.
+    command += ["--destroy-on-device-error", "kernel"]
     command += [sys.executable, __file__, str(options.outdir), "--drive", tool]
-    command += ["--kernels", ",".join(options.kernels), "--seconds", str(options.seconds)]
+    command += ["--log", str(log), "--kernels", ",".join(options.kernels)]
+    command += ["--seconds", str(options.seconds)]
     # Without the caching allocator, neighbouring tensors are allocations of their own.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "4"}
-    with (options.outdir / f"{tool}.txt").open("w") as text:
+    with (folder / f"{tool}.txt").open("w") as text:
         return subprocess.Popen(
             command,
             env=environment,
@@ -178,23 +244,21 @@ def start(tool, sanitizer, options):
         )
 
 
-def report(tool, process, options, limit):
-    """One line of the table, and whether the tool is clean."""
+def report(tool, process, options, folder, limit):
+    """One line of the table, whether the tool is clean, and what its process said."""
     try:
-        status = process.wait(timeout=max(1, limit - time.monotonic()))
+        status = process.wait(timeout=max(0.1, limit - time.monotonic()))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        return f"{tool:10} did not end in {options.seconds + options.grace:.0f} s", False
-    log, text = (options.outdir / f"{tool}.{kind}" for kind in ("log", "txt"))
-    found = SUMMARY.findall(log.read_text(errors="replace") if log.exists() else "")
-    calls = CALLS.search(text.read_text(errors="replace"))
-    if not found or not calls:
-        return f"{tool:10} did not run (exit status {status}); see {log} and {text}", False
-    errors = sum(int(a or b) for a, b in found)
-    done, of, refused, wrong = map(int, calls.groups())
-    clean = errors == 0 and status == 0
-    line = f"{tool:10} {errors:6} {done:6} of {of:<6} {refused:7} {wrong:6}"
-    return line + ("" if clean else f"   see {log} and {text}"), clean
+        process.wait()
+        status = None
+    texts = [folder / f"{tool}.{kind}" for kind in ("log", "txt")]
+    log, text = (path.read_text(errors="replace") if path.exists() else "" for path in texts)
+    line, clean = sanitizer_log.verdict(tool, status, log, text)
+    if not clean:
+        digest = sanitizer_log.digest(log, ours=tool == "initcheck")
+        (options.outdir / f"{tool}.log").write_text(digest)
+    return line, clean, f"{tool}\n{sanitizer_log.said(text)}"
 
 
 def arguments():
@@ -206,9 +270,10 @@ def arguments():
     parser.add_argument("outdir", type=Path)
     parser.add_argument("--tools", type=names, default=list(TOOLS))
     parser.add_argument("--kernels", type=names, default=[], help="default: auto and every kernel")
-    parser.add_argument("--seconds", type=float, default=75, help="time for the calls of a tool")
-    parser.add_argument("--grace", type=float, default=90, help="time to start and to finish")
+    parser.add_argument("--seconds", type=float, default=90, help="time for the calls of a tool")
+    parser.add_argument("--grace", type=float, default=60, help="time to start and to finish")
     parser.add_argument("--drive", choices=TOOLS, help=argparse.SUPPRESS)
+    parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     unknown = sorted(set(options.tools) - set(TOOLS))
     if unknown:
@@ -219,21 +284,26 @@ def arguments():
 def main():
     options = arguments()
     if options.drive:
-        return drive(options.drive, options.kernels, options.seconds)
+        return drive(options.drive, options.kernels, options.seconds, options.log)
     sanitizer = find_sanitizer()
     if sanitizer is None:
         print("compute-sanitizer is neither on the PATH nor in CUDA_HOME", file=sys.stderr)
         return 2
     options.outdir.mkdir(parents=True, exist_ok=True)
-    limit = time.monotonic() + options.seconds + options.grace
-    running = [(tool, start(tool, sanitizer, options)) for tool in options.tools]
-    print(f"{'tool':10} {'errors':>6} {'calls':>16} {'refused':>7} {'wrong':>6}")
-    clean = True
-    for tool, process in running:
-        line, good = report(tool, process, options, limit)
-        print(line, flush=True)
-        clean &= good
-    return 0 if clean else 1
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        folder = Path(temporary)
+        limit = time.monotonic() + options.seconds + options.grace
+        running = [(tool, start(tool, sanitizer, options, folder)) for tool in options.tools]
+        lines, texts, all_clean = [sanitizer_log.HEADER], [], True
+        print(lines[0], flush=True)
+        for tool, process in running:
+            line, clean, text = report(tool, process, options, folder, limit)
+            print(line, flush=True)
+            lines.append(line)
+            texts.append(text)
+            all_clean &= clean
+    (options.outdir / "sanitize.txt").write_text("\n".join([*lines, "", *texts]))
+    return 0 if all_clean else 1
 
 
 if __name__ == "__main__":

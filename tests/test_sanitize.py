@@ -1,0 +1,142 @@
+"""What the table of tests/sanitize.py makes of logs, with a sanitizer made of recorded output."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sanitizer_log
+
+SANITIZE = Path(__file__).with_name("sanitize.py")
+CALLS = "call: auto float16 1x1x1\ncalls: 9 of 12, refused: 3, wrong: 0\n"
+
+OURS = """\
+========= Uninitialized __global__ memory read of size 4 bytes
+=========     at void vitamin::sm80::gemm_kernel<(int)3>(vitamin::GemmParams)+0x90
+=========     by thread (3,0,0) in block (1,0,0)
+=========     Access to 0x7f0000000010 is out of bounds
+=========
+"""
+NOBODYS = "".join(line for line in OURS.splitlines(True) if "vitamin" not in line)
+FOREIGN_KERNEL = OURS.replace("vitamin::sm80::gemm_kernel", "at::native::copy").replace(
+    "vitamin::GemmParams", "int"
+)
+FOREIGN_COPY = """\
+========= Host API memory access error at host access to 0x7f0000000000 of size 35,360 bytes
+=========     Uninitialized access to 0x7f0000000000 on access by cudaMemcpy source
+=========     Saved host backtrace up to driver entry point at error
+=========         Host Frame: at::native::copy_kernel_cuda(at::TensorIterator&) in libtorch_cuda.so
+=========         Host Frame: vitamin::run_cuda(vitamin::Arguments*) in _ops.abi3.so
+=========
+"""
+RACE = """\
+========= Error: Race reported between Write access at vitamin::sm80::gemm_kernel+0x10
+=========     and Read access at vitamin::sm80::gemm_kernel+0x20 [64 hazards]
+=========
+"""
+
+
+def log_of(*parts, errors, unprinted=0):
+    end = f"========= ERROR SUMMARY: {errors} error{'' if errors == 1 else 's'}\n"
+    if unprinted:
+        end += f"========= ERROR SUMMARY: {unprinted} errors were not printed. Use --print-limit\n"
+    return "========= COMPUTE-SANITIZER\n" + "".join(parts) + end
+
+
+@pytest.mark.parametrize(
+    ("tool", "log", "errors", "clean"),
+    [
+        ("memcheck", log_of(errors=0), 0, True),
+        ("memcheck", log_of(OURS, errors=1), 1, False),
+        ("memcheck", log_of(FOREIGN_COPY, errors=1), 1, False),
+        ("memcheck", log_of(OURS, errors=301, unprinted=300), 301, False),
+        ("initcheck", log_of(errors=0), 0, True),
+        ("initcheck", log_of(OURS, FOREIGN_COPY, OURS, errors=3), 2, False),
+        ("initcheck", log_of(NOBODYS, FOREIGN_COPY, errors=2), 1, False),
+        ("initcheck", log_of(FOREIGN_COPY, FOREIGN_KERNEL, errors=2), 0, True),
+        ("initcheck", log_of(FOREIGN_COPY, errors=8, unprinted=7), 7, False),
+        ("initcheck", log_of(FOREIGN_COPY, errors=2), 2, False),
+        ("racecheck", "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors)\n", 0, True),
+        (
+            "racecheck",
+            RACE + "========= RACECHECK SUMMARY: 1 hazard displayed (1 error)\n",
+            1,
+            False,
+        ),
+    ],
+)
+def test_errors_are_counted(tool, log, errors, clean):
+    line, good = sanitizer_log.verdict(tool, 0, log, CALLS)
+    assert line.split()[:5] == [tool, str(errors), "9", "of", "12"]
+    assert good == clean
+
+
+def test_ignored_reports_are_counted():
+    line, _ = sanitizer_log.verdict(
+        "initcheck", 0, log_of(FOREIGN_COPY, FOREIGN_KERNEL, errors=2), CALLS
+    )
+    assert "2 outside of the package's kernels ignored" in line
+
+
+@pytest.mark.parametrize(
+    ("status", "log", "text"),
+    [
+        (None, log_of(errors=0), CALLS),
+        (1, log_of(errors=0), CALLS),
+        (0, "========= COMPUTE-SANITIZER\n", CALLS),
+        (0, log_of(errors=0), "call: auto float16 1x1x1\n"),
+    ],
+    ids=["killed", "failed", "no summary", "no end of the calls"],
+)
+def test_a_run_that_did_not_end_well_is_not_clean(status, log, text):
+    assert not sanitizer_log.verdict("memcheck", status, log, text)[1]
+
+
+def test_digest_keeps_the_reports_and_is_short():
+    digest = sanitizer_log.digest(log_of(FOREIGN_COPY, OURS, errors=2), ours=True)
+    assert "gemm_kernel" in digest
+    assert "35,360" not in digest
+    assert "2 errors" in digest
+    assert "Race reported" in sanitizer_log.digest(RACE)
+    everything = sanitizer_log.digest(log_of(*[OURS] * 9000, errors=9000))
+    assert len(everything) < 1.01 * sanitizer_log.LIMIT
+
+
+def test_said_names_the_call_before_each_message_and_the_last():
+    said = sanitizer_log.said("call: a\ncall: b\nwrong: b: x\ncall: c\ncall: d\n")
+    assert said.split("\n") == ["call: b", "wrong: b: x", "call: d", ""]
+
+
+def test_four_tools_leave_few_files(tmp_path):
+    stub = tmp_path / "bin" / "compute-sanitizer"
+    stub.parent.mkdir()
+    logs = {
+        "memcheck": log_of(OURS, errors=1),
+        "racecheck": "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors)\n",
+        "synccheck": "",
+        "initcheck": log_of(FOREIGN_COPY, errors=1),
+    }
+    for tool, log in logs.items():
+        (stub.parent / tool).write_text(log)
+    stub.write_text(
+        f'#!/bin/sh\ncp "{stub.parent}/$2" "$4"\n[ "$2" = synccheck ] && exec sleep 60\n'
+        f"printf '%s' '{CALLS}'\n"
+    )
+    stub.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, SANITIZE, tmp_path / "out", "--seconds", "1", "--grace", "2"],
+        env={**os.environ, "PATH": f"{stub.parent}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    table = done.stdout.splitlines()
+    assert [line.split()[0] for line in table] == ["tool", *logs], done.stderr
+    assert table[1].split()[1] == "1"
+    assert table[2].split()[1] == "0"
+    assert "did not end" in table[3]
+    assert table[4].split()[1] == "0"
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"sanitize.txt", "memcheck.log", "synccheck.log"}
+    assert (tmp_path / "out" / "sanitize.txt").read_text().startswith(done.stdout)

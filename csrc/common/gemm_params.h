@@ -75,7 +75,6 @@ inline GemmParams make_gemm_params(const Problem& p, int tile_m, int tile_n) {
   g.tiles_m = ceil_div(p.m, tile_m);
   g.tiles_n = ceil_div(p.n, tile_n);
   g.batch = p.batch;
-  g.strip = 8;
   g.splits = 1;
   g.a_align = p.a.layout == Layout::kStrided ? 2 : p.a.align;
   g.b_align = p.b.layout == Layout::kStrided ? 2 : p.b.align;

@@ -173,6 +173,10 @@ def build_command(cpp_extension):
         def build_extensions(self):
             check_compiler()
             os.environ.setdefault("MAX_JOBS", str(os.cpu_count()))
+            # This environment's ninja, however it was entered: a ninja of another version than the
+            # last one's distrusts its log and builds everything again.
+            here = str(Path(sys.executable).parent)
+            os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", os.defpath)])
             super().build_extensions()
 
         def build_extension(self, ext):

@@ -12,7 +12,8 @@ struct GemmParams {
   void* c;
   const void* bias;
   int64_t m, n, k;
-  int64_t a_mn, b_mn;  // indices along M of a and along N of b that may be read
+  // How far each operand may be read: past its extent where a scratch is padded with zeros.
+  int64_t a_mn, a_k, b_mn, b_k;
   // Strides in elements. `outer` belongs to the index that is not contiguous; `inner` is 1 but for
   // operands with neither stride 1.
   int64_t a_outer, a_inner;
@@ -62,7 +63,9 @@ inline GemmParams make_gemm_params(const Problem& p, int tile_m, int tile_n) {
   g.n = p.n;
   g.k = p.k;
   g.a_mn = p.m;
+  g.a_k = p.k;
   g.b_mn = p.n;
+  g.b_k = p.k;
   const bool a_col = p.a.layout == Layout::kCol;
   g.a_outer = a_col ? p.a.col_stride : p.a.row_stride;
   g.a_inner = a_col ? p.a.row_stride : p.a.col_stride;

@@ -13,7 +13,7 @@ constexpr double kLaunchUs = 2.2;      // the shortest kernel in a graph
 constexpr double kNextKernelUs = 1.3;  // one more kernel or memset before it
 constexpr double kLoadedClock = 0.9;   // of the boost clock, under tensor load
 constexpr double kDramShare = 0.88;    // of the peak bandwidth that a copy reaches
-constexpr double kL2OverDram = 1.25;   // L2 bandwidth over the peak of the memory
+constexpr double kL2OverDram = 1.8;    // L2 bandwidth over the peak of the memory
 constexpr double kLatencyUs = 1.0;     // a load under traffic
 constexpr double kBlockCycles = 2500;  // block start, first loads
 constexpr double kStoreCyclesPerElement = 0.2;
@@ -33,14 +33,14 @@ double main_loop_share(const KernelEntry& kernel, int resident) {
   const int warps = kernel.threads / 32 * resident;
   const double block = double(kernel.tile_m) * kernel.tile_n / kernel.threads;
   // Warp tiles of 64x64 (128 accumulators a thread) reuse fragments best.
-  const double reuse = block >= 128 ? 0.87 : block >= 64 ? 0.75 : block >= 32 ? 0.58 : 0.4;
+  const double reuse = block >= 128 ? 0.87 : block >= 64 ? 0.7 : block >= 32 ? 0.5 : 0.4;
   return reuse * std::min(1.0, warps / 8.0);
 }
 
 // How much longer loads take than 16-byte copies at the alignment of an operand.
 double load_penalty(const Matrix& matrix) {
-  if (matrix.layout == Layout::kStrided || matrix.align < 4) return 3.2;
-  return matrix.align < 8 ? 1.7 : matrix.align < 16 ? 1.25 : 1.0;
+  if (matrix.layout == Layout::kStrided || matrix.align < 4) return 8;
+  return matrix.align < 8 ? 4 : matrix.align < 16 ? 2.3 : 1;
 }
 
 int64_t stored_batches(const Batch& batch, const int64_t* strides) {

@@ -63,9 +63,13 @@ int launch_tile(const LaunchArgs& args) {
   GemmParams p = make_gemm_params(problem, S.m, S.n);
   p.splits = args.launch.splits;
   p.strip = args.launch.strip;
-  // The scratch is padded with zeros to whole chunks: no row of it ends within one.
-  if (args.launch.repack_a && problem.a.layout == Layout::kCol) p.a_mn = problem.a.col_stride;
-  if (args.launch.repack_b && problem.b.layout == Layout::kRow) p.b_mn = problem.b.row_stride;
+  // A scratch is padded with zeros to whole chunks: no row of it ends within one.
+  if (args.launch.repack_a) {
+    (problem.a.layout == Layout::kCol ? p.a_mn : p.a_k) = p.a_outer;
+  }
+  if (args.launch.repack_b) {
+    (problem.b.layout == Layout::kCol ? p.b_k : p.b_mn) = p.b_outer;
+  }
   if (p.splits > 1) {
     p.arrived = reinterpret_cast<unsigned*>(workspace);
     p.partial = reinterpret_cast<float*>(workspace + layout.partial_at);

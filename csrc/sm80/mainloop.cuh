@@ -53,14 +53,14 @@ class Mainloop {
  public:
   using T = typename C::T;
 
-  // acc += A · B over `tiles` k-tiles, the last of which holds `k_tail` indices of K. It is worked
-  // on first: only the prologue then needs to fill with zeros along K.
+  // acc += A · B over `tiles` k-tiles, the last of which has `a_tail` indices of K to read in a and
+  // `b_tail` in b. It is worked on first: only the prologue then needs to fill with zeros along K.
   // Interior: the output tile lies inside the matrix.
   template <bool Interior>
   __device__ __forceinline__ static void run(float (&acc)[C::MI][C::NI][4],
                                              typename C::LoaderA& load_a,
                                              typename C::LoaderB& load_b, uint32_t smem, int tiles,
-                                             int k_tail) {
+                                             int a_tail, int b_tail) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int warp_m = warp % C::WarpsM * C::WM, warp_n = warp / C::WarpsM * C::WN;
     const uint32_t a_lane = lane_address<C::ARow, C::ARow ? C::BK : C::BM>(
@@ -73,9 +73,9 @@ class Mainloop {
     for (int s = 0; s < C::Stages - 1; ++s) {
       if (to_fetch > 0) {
         const uint32_t stage = smem + s * C::StageBytes;
-        if (s == 0 && k_tail < C::BK) {
-          load_a.load_tail(stage, int64_t(tiles - 1) * C::BK, k_tail);
-          load_b.load_tail(stage + C::LoaderA::kBytes, int64_t(tiles - 1) * C::BK, k_tail);
+        if (s == 0 && (a_tail < C::BK || b_tail < C::BK)) {
+          load_a.load_tail(stage, int64_t(tiles - 1) * C::BK, a_tail);
+          load_b.load_tail(stage + C::LoaderA::kBytes, int64_t(tiles - 1) * C::BK, b_tail);
         } else {
 #pragma unroll
           for (int i = 0; i < kPasses; ++i) load_pass<Interior>(load_a, load_b, stage, i);

@@ -11,6 +11,8 @@ namespace vitamin::sm80 {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kUnroll = 4;
+constexpr int kMostColumns = 32;  // chunks a block copies of a row: 512 bytes
 
 struct RepackParams {
   const unsigned short* from;
@@ -19,7 +21,7 @@ struct RepackParams {
   int64_t outer_stride, inner_stride;
   int64_t batches;
   Batch batch;  // the operand's strides are in a
-  int columns;  // chunks a block copies of each row: a power of two
+  int columns;  // chunks a block copies of a row: a power of two
 };
 
 __device__ __forceinline__ unsigned pair(unsigned lo, unsigned hi) { return lo | hi << 16; }
@@ -50,17 +52,29 @@ __device__ __forceinline__ uint4 gather(const unsigned short* from, int64_t stri
 
 __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant__ RepackParams p) {
   const int64_t blocks_a_row = ceil_div(p.chunks, p.columns);
-  const int rows = kThreads / p.columns;
   const int64_t chunk = blockIdx.x % blocks_a_row * p.columns + threadIdx.x % p.columns;
-  const int64_t step = int64_t(gridDim.x) / blocks_a_row * rows;
   if (chunk >= p.chunks) return;
-  for (int64_t row = blockIdx.x / blocks_a_row * rows + threadIdx.x / p.columns;
-       row < p.outer * p.batches; row += step) {
-    const int64_t batch = p.batches > 1 ? row / p.outer : 0;
-    const int64_t outer = row - batch * p.outer;
-    const int64_t offset = batch_offset(p.batch, batch).a + outer * p.outer_stride;
-    p.to[row * p.chunks + chunk] =
-        gather(p.from + offset + chunk * 8 * p.inner_stride, p.inner_stride, p.inner - chunk * 8);
+  const unsigned short* const column = p.from + chunk * 8 * p.inner_stride;
+  const int64_t rows = p.outer * p.batches;
+  const int64_t step = int64_t(gridDim.x) / blocks_a_row * (kThreads / p.columns);
+  int64_t row = blockIdx.x / blocks_a_row * (kThreads / p.columns) + threadIdx.x / p.columns;
+  for (; row < rows; row += step * kUnroll) {
+    // All loads before the first store: several of them under way at a time.
+    uint4 value[kUnroll];
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      const int64_t at = row + i * step;
+      if (at >= rows) break;
+      const int64_t batch = p.batches > 1 ? at / p.outer : 0;
+      const int64_t offset =
+          batch_offset(p.batch, batch).a + (at - batch * p.outer) * p.outer_stride;
+      value[i] = gather(column + offset, p.inner_stride, p.inner - chunk * 8);
+    }
+#pragma unroll
+    for (int i = 0; i < kUnroll; ++i) {
+      const int64_t at = row + i * step;
+      if (at < rows) p.to[at * p.chunks + chunk] = value[i];
+    }
   }
 }
 
@@ -88,7 +102,7 @@ int repack(Problem* problem, Operand operand, void* scratch, void* stream) {
     p.batch.a[p.batch.dims++] = strides[d];
   }
   p.columns = 1;
-  while (p.columns < kThreads && p.columns < p.chunks) p.columns *= 2;
+  while (p.columns < kMostColumns && p.columns < p.chunks) p.columns *= 2;
 
   matrix = to.matrix;
   matrix.data = scratch;
@@ -96,7 +110,7 @@ int repack(Problem* problem, Operand operand, void* scratch, void* stream) {
   if (p.chunks == 0 || p.outer == 0) return cudaSuccess;
 
   const int64_t blocks_a_row = ceil_div(p.chunks, p.columns);
-  const int64_t row_blocks = ceil_div(p.outer * p.batches, kThreads / p.columns);
+  const int64_t row_blocks = ceil_div(p.outer * p.batches, kThreads / p.columns * kUnroll);
   const int64_t most = std::max<int64_t>(1, (int64_t(1) << 20) / blocks_a_row);
   const auto grid = static_cast<unsigned>(blocks_a_row * std::min(row_blocks, most));
   repack_kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(p);

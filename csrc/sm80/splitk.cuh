@@ -29,21 +29,31 @@ __device__ __forceinline__ bool reduce_splits(float (&acc)[C::MI][C::NI][4], con
   __syncthreads();  // smem is the epilogue's from here on
   if (!is_last) return false;
   __threadfence();
+  // 16 vectors at a time: their loads don't wait for each other, and fit in registers.
+  constexpr int group = vectors < 16 ? vectors : 16;
 #pragma unroll
-  for (int v = 0; v < vectors; ++v) {
-    float4 sum = base[v * C::Threads];
-    for (int s = 1; s < p.splits; ++s) {
-      const float4 part = base[(int64_t(s) * vectors + v) * C::Threads];
-      sum.x += part.x;
-      sum.y += part.y;
-      sum.z += part.z;
-      sum.w += part.w;
+  for (int first = 0; first < vectors; first += group) {
+    float4 sum[group] = {};
+#pragma unroll 1
+    for (int s = 0; s < p.splits; ++s) {
+      const float4* part = base + (int64_t(s) * vectors + first) * C::Threads;
+#pragma unroll
+      for (int v = 0; v < group; ++v) {
+        const float4 x = part[v * C::Threads];
+        sum[v].x += x.x;
+        sum[v].y += x.y;
+        sum[v].z += x.z;
+        sum[v].w += x.w;
+      }
     }
-    float* f = acc[v / C::NI][v % C::NI];
-    f[0] = sum.x;
-    f[1] = sum.y;
-    f[2] = sum.z;
-    f[3] = sum.w;
+#pragma unroll
+    for (int v = 0; v < group; ++v) {
+      float* f = acc[(first + v) / C::NI][(first + v) % C::NI];
+      f[0] = sum[v].x;
+      f[1] = sum[v].y;
+      f[2] = sum[v].z;
+      f[3] = sum[v].w;
+    }
   }
   return true;
 }

@@ -110,15 +110,18 @@ class TileStore {
   __device__ __forceinline__ static void store_elements(const float* patch, const GemmParams& p,
                                                         int64_t c_offset, int64_t m, int64_t n) {
     constexpr int width = C::WN < 32 ? C::WN : 32;
+    constexpr int rows_a_pass = 32 / width;
     const int lane = threadIdx.x % 32;
+    const int first = lane / width;
+    const int64_t start = c_offset + (m + first) * p.c_row + (n + lane % width) * p.c_col;
 #pragma unroll 1
-    for (int r = lane / width; r < 8; r += 32 / width) {
-      if (m + r >= p.m) return;
-#pragma unroll 1
-      for (int column = lane % width; column < C::WN; column += width) {
-        if (n + column >= p.n) break;
-        const float v = patch[r * kPitch + column];
-        const int64_t at = c_offset + (m + r) * p.c_row + (n + column) * p.c_col;
+    for (int r = 0; r < 8; r += rows_a_pass) {
+#pragma unroll
+      for (int w = 0; w < C::WN; w += width) {
+        const int column = lane % width + w;
+        if (m + first + r >= p.m || n + column >= p.n) continue;
+        const float v = patch[(first + r) * kPitch + column];
+        const int64_t at = start + r * p.c_row + w * p.c_col;
         if (p.out_f32) {
           static_cast<float*>(p.c)[at] = v;
         } else {

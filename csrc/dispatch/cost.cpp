@@ -8,7 +8,8 @@
 namespace vitamin {
 namespace {
 
-// Constants of the model, from benchmarks/results/sm80-tiles-h200.csv unless said otherwise.
+// Constants of the model, from benchmarks/results/sm80-tiles-h200.csv and sm80-select-h200.csv
+// unless said otherwise.
 constexpr double kLaunchUs = 2.2;      // the shortest kernel in a graph
 constexpr double kNextKernelUs = 1.3;  // one more kernel or memset before it
 constexpr double kLoadedClock = 0.9;   // of the boost clock, under tensor load
@@ -51,12 +52,6 @@ int64_t stored_batches(const Batch& batch, const int64_t* strides) {
 
 }  // namespace
 
-int resident_blocks(const DeviceFacts& device, const KernelEntry& kernel) {
-  constexpr int64_t kReserved = 1024;  // shared memory that the system takes of every block
-  const int64_t by_smem = device.smem_per_sm / (kernel.smem_bytes + kReserved);
-  return int(std::max<int64_t>(1, std::min<int64_t>(kernel.blocks_per_sm, by_smem)));
-}
-
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
   const double ghz = device.sm_ghz * kLoadedClock;
@@ -68,7 +63,8 @@ Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) 
   const double blocks = tiles * launch.splits;
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
-  const int fit = resident_blocks(device, kernel);
+  const int64_t by_smem = device.smem_per_sm / (kernel.smem_bytes + 1024);
+  const int fit = int(std::max<int64_t>(1, std::min<int64_t>(kernel.blocks_per_sm, by_smem)));
   const double blocks_per_sm = std::ceil(blocks / device.sm_count);
   const int resident = int(std::min(double(fit), blocks_per_sm));
   const double rounds = std::ceil(blocks_per_sm / resident);

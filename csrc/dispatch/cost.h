@@ -12,9 +12,6 @@ struct Cost {
   double total_us() const { return (tensor_us > memory_us ? tensor_us : memory_us) + overhead_us; }
 };
 
-// Blocks of the kernel that an SM holds at once.
-int resident_blocks(const DeviceFacts& device, const KernelEntry& kernel);
-
 // `launch.kernel` is a tile of a production family.
 Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& launch);
 

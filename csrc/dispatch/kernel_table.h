@@ -14,7 +14,6 @@ struct KernelEntry;
 struct Launch {
   const KernelEntry* kernel = nullptr;
   int splits = 1;         // parts that K is cut into
-  int strip = 8;          // width of the raster's strips, in tiles
   bool repack_a = false;  // copy a to an aligned scratch first
   bool repack_b = false;
   int64_t workspace_bytes = 0;  // scratch operands, split-K partial sums and counters

@@ -1,7 +1,6 @@
 #include "select.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "cost.h"
@@ -62,15 +61,8 @@ bool may_repack(const Problem& p, Operand operand) {
                                              : span(p.b, p.k, p.n, p.batch, p.batch.b));
 }
 
-// The blocks that run at the same time then cover about as many rows as columns of the output.
-int raster_strip(const DeviceFacts& device, const KernelEntry& entry) {
-  const double blocks = double(device.sm_count) * resident_blocks(device, entry);
-  return std::max(1, int(std::lround(std::sqrt(blocks * entry.tile_m / entry.tile_n))));
-}
-
 Candidate make_candidate(const Problem& problem, const DeviceFacts& device, Launch launch) {
   const KernelEntry& entry = *launch.kernel;
-  launch.strip = raster_strip(device, entry);
   launch.workspace_bytes = workspace_layout(problem, launch, entry.tile_m, entry.tile_n).bytes;
   const Cost cost = predict(problem, device, launch);
   launch.predicted_us = cost.total_us();

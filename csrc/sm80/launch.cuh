@@ -62,7 +62,6 @@ int launch_tile(const LaunchArgs& args) {
   }
   GemmParams p = make_gemm_params(problem, S.m, S.n);
   p.splits = args.launch.splits;
-  p.strip = args.launch.strip;
   // A scratch is padded with zeros to whole chunks: no row of it ends within one.
   if (args.launch.repack_a) {
     (problem.a.layout == Layout::kCol ? p.a_mn : p.a_k) = p.a_outer;

@@ -22,7 +22,6 @@ namespace vitamin::sm80_ladder {
 constexpr int kBM = 128, kBN = 128, kBK = 32;
 constexpr int kThreads = 256;
 constexpr int kMI = 4, kNI = 4;  // mma tiles of a warp along m and n
-constexpr int kStrip = 8;        // blocks are rastered in strips of 8 tile columns
 
 using Accumulators = float[kMI][kNI][4];
 

@@ -7,7 +7,7 @@
 namespace vitamin {
 
 // Width of the raster's strips in tiles. 16, which makes the running blocks cover a square of the
-// output, was 2 to 8 % slower (benchmarks/results/sm80-layouts-h200*.csv).
+// output, gained nothing (benchmarks/results/sm80-tiles-h200.csv).
 constexpr int kStrip = 8;
 
 struct GemmParams {

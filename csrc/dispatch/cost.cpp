@@ -29,13 +29,9 @@ double mma_cycles(int cc) {
   return 32;
 }
 
-// Share of that rate which the main loop reaches with `resident` blocks on an SM.
+// Share of that rate with `resident` blocks on an SM: it takes 8 warps to keep the pipe busy.
 double main_loop_share(const KernelEntry& kernel, int resident) {
-  const int warps = kernel.threads / 32 * resident;
-  const double block = double(kernel.tile_m) * kernel.tile_n / kernel.threads;
-  // Warp tiles of 64x64 (128 accumulators a thread) reuse fragments best.
-  const double reuse = block >= 128 ? 0.87 : block >= 64 ? 0.7 : block >= 32 ? 0.5 : 0.4;
-  return reuse * std::min(1.0, warps / 8.0);
+  return kernel.main_loop_share * std::min(1.0, kernel.threads / 32 * resident / 8.0);
 }
 
 // How much longer loads take than 16-byte copies at the alignment of an operand.

@@ -86,6 +86,7 @@ KernelEntry tile(const char* name, const char* what, const sm80::Tile& t, Launch
   e.threads = t.threads();
   e.smem_bytes = t.smem_bytes();
   e.blocks_per_sm = t.blocks_per_sm;
+  e.main_loop_share = t.main_loop_share;
   e.any_align = t.any_align;
   e.batched = true;
   e.unsupported = t.any_align ? nothing_unsupported : unaligned;

@@ -40,9 +40,10 @@ struct KernelEntry {
   int stages;
   int threads;
   int smem_bytes;
-  int blocks_per_sm;  // that the registers allow; shared memory may allow fewer
-  bool any_align;     // loads rows of any alignment (else 16-byte-aligned rows only)
-  bool batched;       // takes Batch in one launch (else ops/ launches once per batch index)
+  int blocks_per_sm;       // that the registers allow; shared memory may allow fewer
+  double main_loop_share;  // of the mma rate, that the main loop reaches on a full SM
+  bool any_align;          // loads rows of any alignment (else 16-byte-aligned rows only)
+  bool batched;            // takes Batch in one launch (else ops/ launches once per batch index)
   // Null when the kernel can run the problem, else the reason why not.
   const char* (*unsupported)(const Problem&);
   // Scratch in bytes; null for kernels whose scratch is workspace_layout()'s.

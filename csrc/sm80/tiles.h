@@ -1,6 +1,7 @@
 // The production tiles of the mma.sync path: one instance of kernel.cuh each, in all four layouts.
 //
-// Chosen from benchmarks/results/sm80-tiles-h200.csv (4096^3 and 8192^3, bf16).
+// Chosen from benchmarks/results/sm80-tiles-h200.csv (4096^3 and 8192^3, bf16), from which and from
+// sm80-select-h200.csv come the shares of the main loop.
 #pragma once
 
 #include "../dispatch/kernel_table.h"
@@ -11,7 +12,8 @@ struct Tile {
   int m, n, k;
   int warp_m, warp_n;
   int stages;
-  int blocks_per_sm;  // that the registers allow
+  int blocks_per_sm;       // that the registers allow
+  double main_loop_share;  // of the mma rate, on a full SM
   bool any_align;
 
   constexpr int threads() const { return m / warp_m * (n / warp_n) * 32; }
@@ -23,15 +25,15 @@ struct Tile {
   }
 };
 
-inline constexpr Tile k256x128x64{256, 128, 64, 64, 64, 4, 1, false};
-inline constexpr Tile k128x256x64{128, 256, 64, 64, 64, 4, 1, false};
-inline constexpr Tile k256x128x32{256, 128, 32, 64, 64, 4, 1, false};
-inline constexpr Tile k128x128x64{128, 128, 64, 64, 64, 3, 2, false};
-inline constexpr Tile k64x64x64{64, 64, 64, 32, 32, 4, 3, false};
-inline constexpr Tile k16x128x64{16, 128, 64, 16, 32, 5, 3, false};
-inline constexpr Tile k128x16x64{128, 16, 64, 32, 16, 5, 3, false};
-inline constexpr Tile kAny128x128x32{128, 128, 32, 64, 32, 3, 1, true};
-inline constexpr Tile kAny64x64x64{64, 64, 64, 32, 32, 3, 3, true};
+inline constexpr Tile k256x128x64{256, 128, 64, 64, 64, 4, 1, 0.87, false};
+inline constexpr Tile k128x256x64{128, 256, 64, 64, 64, 4, 1, 0.87, false};
+inline constexpr Tile k256x128x32{256, 128, 32, 64, 64, 4, 1, 0.79, false};
+inline constexpr Tile k128x128x64{128, 128, 64, 64, 64, 3, 2, 0.8, false};
+inline constexpr Tile k64x64x64{64, 64, 64, 32, 32, 4, 3, 0.5, false};
+inline constexpr Tile k16x128x64{16, 128, 64, 16, 32, 5, 3, 0.4, false};
+inline constexpr Tile k128x16x64{128, 16, 64, 32, 16, 5, 3, 0.4, false};
+inline constexpr Tile kAny128x128x32{128, 128, 32, 64, 32, 3, 1, 0.42, true};
+inline constexpr Tile kAny64x64x64{64, 64, 64, 32, 32, 3, 3, 0.36, true};
 
 // Defined in tile_*.cu. Each returns a cudaError_t.
 int launch_256x128x64_f16(const LaunchArgs& args);

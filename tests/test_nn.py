@@ -83,10 +83,23 @@ def test_unknown_activation():
             make(7, 11, activation="swish")
 
 
+def test_unknown_kernel():
+    linear = torch.nn.Linear(7, 11, dtype=torch.bfloat16)
+    for make in (
+        lambda **kw: Linear(7, 11, **kw),
+        lambda **kw: Linear.from_linear(linear, **kw),
+        lambda **kw: vitamin_hgemm.replace_linears(linear, **kw),
+    ):
+        with pytest.raises(ValueError, match="kernel is 'warp9'; wanted one of auto, sm80, cublas"):
+            make(kernel="warp9")
+    assert type(linear) is torch.nn.Linear
+
+
 @pytest.mark.gpu
 def test_kernel_is_used(device):
-    layer = Linear(64, 64, device=device, dtype=torch.bfloat16, kernel="no such kernel")
-    with pytest.raises(RuntimeError, match="kernel is 'no such kernel'"):
+    # The ladder takes no column-major operand, which weight.mT is.
+    layer = Linear(64, 64, device=device, dtype=torch.bfloat16, kernel="sm80_naive")
+    with pytest.raises(RuntimeError, match="kernel 'sm80_naive' can't run this problem"):
         layer(torch.randn(64, 64, device=device, dtype=torch.bfloat16))
 
 
@@ -98,6 +111,19 @@ def test_from_linear_shares_parameters(bias, dtype):
     assert not mine.training and mine.activation == "gelu"
     x = torch.randn(3, 7, dtype=dtype)
     torch.testing.assert_close(mine(x), torch.nn.functional.gelu(linear(x)), rtol=2e-2, atol=2e-2)
+
+
+def test_from_linear_keeps_what_is_not_given():
+    linear = Linear(7, 11, activation="silu", kernel="sm80")
+    for options, want in [
+        ({}, ("silu", "sm80")),
+        (dict(activation="relu"), ("relu", "sm80")),
+        (dict(activation="none", kernel="auto"), ("none", "auto")),
+    ]:
+        mine = Linear.from_linear(linear, **options)
+        assert (mine.activation, mine.kernel) == want
+    plain = Linear.from_linear(torch.nn.Linear(7, 11))
+    assert (plain.activation, plain.kernel) == ("none", "auto")
 
 
 def test_from_linear_refuses_others():

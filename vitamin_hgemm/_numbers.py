@@ -14,7 +14,7 @@ def _kernel_names():
     return names().decode().split(", ")
 
 
-_KERNELS = _kernel_names()
+KERNELS = _kernel_names()
 
 
 def kernel_of(op, kernel):
@@ -23,7 +23,7 @@ def kernel_of(op, kernel):
         return kernel
 
     def numbered(a, b, bias=None, activation=0, kernel_number=0, out_dtype=None, **out):
-        names = ACTIVATIONS[activation], _KERNELS[kernel_number]
+        names = ACTIVATIONS[activation], KERNELS[kernel_number]
         return kernel(a, b, bias, *names, out_dtype, **out)
 
     return numbered

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import torch
 
-from ._fake import ACTIVATIONS, DTYPES
+from ._fake import DTYPES
+from ._numbers import ACTIVATIONS, KERNELS
 from .ops import hgemm
 
 __all__ = ["Linear", "replace_linears"]
@@ -26,7 +27,7 @@ class Linear(torch.nn.Linear):
         kernel: as in vitamin_hgemm.hgemm.
 
     Raises:
-        ValueError: `activation` is none of the five.
+        ValueError: `activation` is none of the five, or no kernel or family is called `kernel`.
 
     Shape: x [..., in_features], y [..., out_features]; weight [out_features, in_features].
     """
@@ -43,24 +44,37 @@ class Linear(torch.nn.Linear):
         kernel: str = "auto",
     ):
         super().__init__(in_features, out_features, bias, device, dtype)
-        self.activation = _checked_activation(activation)
-        self.kernel = kernel
+        self.activation = _checked("activation", activation, ACTIVATIONS)
+        self.kernel = _checked("kernel", kernel, KERNELS)
 
     @classmethod
     def from_linear(
-        cls, linear: torch.nn.Linear, activation: str = "none", *, kernel: str = "auto"
+        cls,
+        linear: torch.nn.Linear,
+        activation: str | None = None,
+        *,
+        kernel: str | None = None,
     ) -> "Linear":
         """A new module on the very parameters of `linear`, in its training mode.
+
+        Args:
+            linear: a torch.nn.Linear, or one of this class.
+            activation: None for that of `linear`, which is "none" for a torch.nn.Linear.
+            kernel: None for that of `linear`, which is "auto" for a torch.nn.Linear.
 
         Raises:
             TypeError: `linear` is no torch.nn.Linear, or its weight is computed by a
                 parametrisation instead of being a parameter.
-            ValueError: `activation` is none of the five.
+            ValueError: `activation` is none of the five, or no kernel or family is called `kernel`.
         """
         if not isinstance(linear, torch.nn.Linear):
             raise TypeError(f"linear is a {type(linear).__name__}; wanted a torch.nn.Linear")
         if not isinstance(linear.weight, torch.nn.Parameter):
             raise TypeError("linear has a computed weight; wanted one without parametrisation")
+        if activation is None:
+            activation = linear.activation if isinstance(linear, Linear) else "none"
+        if kernel is None:
+            kernel = linear.kernel if isinstance(linear, Linear) else "auto"
         new = cls(
             linear.in_features,
             linear.out_features,
@@ -87,10 +101,10 @@ class Linear(torch.nn.Linear):
         return text
 
 
-def _checked_activation(activation):
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation is {activation!r}; wanted one of {', '.join(ACTIVATIONS)}")
-    return activation
+def _checked(name, value, known):
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(known)}")
+    return value
 
 
 def _is_plain(tensor):
@@ -130,7 +144,11 @@ def replace_linears(
     Returns:
         The qualified names of the modules that were changed, in the order of named_modules(). A
         module that is registered under several names is listed under each.
+
+    Raises:
+        ValueError: no kernel or family is called `kernel`; nothing has been changed.
     """
+    _checked("kernel", kernel, KERNELS)
     found = {}
     for name, module in model.named_modules(remove_duplicate=False):
         if _is_replaceable(module) and (filter is None or filter(name, module)):

@@ -276,3 +276,65 @@ def test_forward_over_reverse(activation, any_device):
     want = hessian(lambda *x: exact(*x, activation), a.double(), b.double(), bias.double())
     scale = want.abs().max().item()
     torch.testing.assert_close(got.double(), want, rtol=5e-3, atol=5e-3 * scale)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_forward_over_forward(activation, any_device):
+    a, b = torch.randn(3, 4, device=any_device).half(), torch.randn(4, 5, device=any_device).half()
+    bias = torch.randn(5, device=any_device).half() + 1
+
+    def second_derivatives(function, *values):
+        def energy(*x):
+            return function(*x).double().square().sum()
+
+        inner = torch.func.jacfwd(energy, argnums=(0, 1, 2))
+        rows = torch.func.jacfwd(inner, argnums=(0, 1, 2))(*values)
+        return [block for row in rows for block in row]
+
+    got = second_derivatives(
+        lambda *x: hgemm(x[0], x[1], bias=x[2], activation=activation), a, b, bias
+    )
+    want = second_derivatives(
+        lambda *x: exact(*x, activation), a.double(), b.double(), bias.double()
+    )
+    for g, w in zip(got, want, strict=True):
+        scale = w.abs().max().item()
+        assert scale > 0
+        torch.testing.assert_close(g.double(), w, rtol=5e-3, atol=5e-3 * scale)
+
+
+def test_third_forward_derivative(any_device):
+    a, b = torch.randn(3, 4, device=any_device).half(), torch.randn(4, 5, device=any_device).half()
+
+    def third(function, x):
+        def along_ones(function):
+            return lambda x: torch.func.jvp(function, (x,), (torch.ones_like(x),))[1]
+
+        return along_ones(along_ones(along_ones(function)))(x)
+
+    got = third(lambda x: hgemm(x, b, activation="silu", out_dtype=torch.float32), a)
+    want = third(lambda x: torch.nn.functional.silu(x @ b.double()), a.double())
+    torch.testing.assert_close(got.double(), want, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("which", ["a", "b", "bias", "out"])
+def test_out_refuses_tangents(which, any_device):
+    x = torch.randn(4, 4, device=any_device).half()
+    options = dict(a=x, b=x.clone(), bias=x[0].clone(), out=torch.empty_like(x))
+    untouched = options["out"].fill_(7).clone()
+
+    def call(value):
+        arguments = options | {which: value}
+        hgemm(arguments.pop("a"), arguments.pop("b"), **arguments)
+        return value
+
+    value, refused = options[which], pytest.raises(NotImplementedError, match="has a tangent")
+    with forward_ad.dual_level():
+        with refused:
+            call(forward_ad.make_dual(value, torch.ones_like(value)))
+        assert torch.equal(options["out"], untouched)
+        call(value)
+    options["out"].fill_(7)
+    with refused:
+        torch.func.jvp(call, (value,), (torch.ones_like(value),))
+    assert torch.equal(options["out"], untouched)

@@ -123,24 +123,30 @@ class _Hgemm(torch.autograd.Function):
         return grad_a, grad_b, grad_bias, None, None, None
 
     @staticmethod
-    def jvp(ctx, a_tangent, b_tangent, bias_tangent, *_):
+    def jvp(ctx, *tangents):
         """The derivative along the tangents, summed in float32 and rounded once."""
-        a, b, bias, out = ctx.saved_tensors
-        options = dict(kernel=ctx.kernel, out_dtype=torch.float32)
-        terms = []
-        if a_tangent is not None:
-            terms.append(_hgemm(a_tangent, b, **options))
-        if b_tangent is not None:
-            terms.append(_hgemm(a, b_tangent, **options))
-        if bias_tangent is not None:
-            terms.append(bias_tangent.float() if b.dim() > 1 else bias_tangent[0].float())
-        tangent = sum(terms).expand(out.shape)
-        if ctx.activation == "relu":
-            tangent = torch.ops.aten.threshold_backward(tangent, out.float(), 0)
-        elif ctx.activation != "none":
-            z = _hgemm(a, b, bias=bias, **options)
-            tangent = _activation_grad(ctx.activation, tangent, z)
-        return tangent.to(out.dtype)
+        primals = [None if x is None else forward_ad.unpack_dual(x)[0] for x in ctx.saved_tensors]
+        # Torch calls this with forward mode off, at the levels of torch.func below this one too.
+        with forward_ad._set_fwd_grad_enabled(True):
+            return _tangent(ctx, *primals, *tangents[:3])
+
+
+def _tangent(ctx, a, b, bias, out, a_tangent, b_tangent, bias_tangent):
+    options = dict(kernel=ctx.kernel, out_dtype=torch.float32)
+    terms = []
+    if a_tangent is not None:
+        terms.append(_hgemm(a_tangent, b, **options))
+    if b_tangent is not None:
+        terms.append(_hgemm(a, b_tangent, **options))
+    if bias_tangent is not None:
+        terms.append(bias_tangent.float() if b.dim() > 1 else bias_tangent[0].float())
+    tangent = sum(terms).expand(out.shape)
+    if ctx.activation == "relu":
+        tangent = torch.ops.aten.threshold_backward(tangent, out.float(), 0)
+    elif ctx.activation != "none":
+        z = _hgemm(a, b, bias=bias, **options)
+        tangent = _activation_grad(ctx.activation, tangent, z)
+    return tangent.to(out.dtype)
 
 
 # Function.apply itself demands of every Function that meets torch.func a form whose calls take
@@ -158,12 +164,21 @@ def _autograd_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtyp
     return _apply(a, b, bias, activation, kernel, out_dtype)
 
 
+def _has_tangent(x):
+    return x is not None and forward_ad.unpack_dual(x).tangent is not None
+
+
 @keeping_errors
 def _out_kernel(a, b, bias=None, activation="none", kernel="auto", out_dtype=None, *, out):
     if torch._C._any_requires_grad(a, b, bias=bias, out=out):
         raise RuntimeError(
             "hgemm(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
+        )
+    if forward_ad._current_level >= 0 and any(map(_has_tangent, (a, b, bias, out))):
+        raise NotImplementedError(
+            "hgemm(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments has a tangent (forward mode)."
         )
     with torch._C._AutoDispatchBelowAutograd():
         return _hgemm_out(

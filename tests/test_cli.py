@@ -78,13 +78,17 @@ def test_plan_takes_pitches_and_offset(capsys):
         (["fly"], "invalid choice: 'fly'"),
         (["plan"], "required: M, N, K"),
         (["plan", "1", "2"], "required: K"),
-        (["plan", "1", "2", "x"], "argument K: invalid"),
+        (["plan", "1", "2", "x"], "argument K: 'x' is not an integer\n"),
         (["plan", "1", "2", "-3"], "negative|required: K|unrecognized"),
         (["plan", "1", "2", "3", "--layout", "xx"], "argument --layout: invalid choice"),
         (["plan", "1", "2", "3", "--dtype", "fp32"], "argument --dtype: invalid choice"),
         (["plan", "1", "2", "3", "--device", "abacus"], "device is 'abacus'; wanted a CUDA device"),
         (["plan", "1", "2", "3", "--activation", "no"], "activation is 'no'; wanted one of none"),
-        (["plan", "1", "2", "3", "--lda", "1"], "lda is 1; wanted at least 3"),
+        (["plan", "1", "2", "3", "--lda", "1"], "lda is 1; wanted 3 or more\n"),
+        (["plan", "1", "2", "3", "--offset", "3"], "align_offset is 3; wanted an even number"),
+        (["plan", "1", "2", str(2**64)], f"error: k is {2**64}; wanted at most {2**63 - 1}\n"),
+        (["plan", "1", str(2**31), str(2**31)], f"error: b takes {2**63} bytes; wanted at most"),
+        (["plan", "1", "2", "3", "--kernel", "warp9"], "kernel is 'warp9'; wanted one of auto"),
         (["plan", "1", "2", "3", "--fast"], "unrecognized arguments: --fast"),
         (["info", "more"], "unrecognized arguments: more"),
     ],
@@ -94,7 +98,10 @@ def test_wrong_commands(arguments, text, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
-    assert re.search(text, capsys.readouterr().err)
+    told = capsys.readouterr().err
+    assert re.search(text, told) and "Traceback" not in told
+    command = arguments[0] if arguments and arguments[0] in ("plan", "info") else ""
+    assert told.startswith(f"usage: python -m vitamin_hgemm {command}")
 
 
 def test_kernel_that_cannot(capsys):
@@ -104,9 +111,13 @@ def test_kernel_that_cannot(capsys):
     assert "can't run this problem on H200" in captured.err and not captured.out
 
 
-def test_unknown_kernel(capsys):
-    assert main(["plan", "64", "64", "64", "--device", "H200", "--kernel", "warp9"]) == 1
-    assert "kernel is 'warp9'; wanted one of auto" in capsys.readouterr().err
+@pytest.mark.parametrize("kernel", ["sm80_naive", "cublas"])
+def test_kernel_without_a_model(kernel, capsys):
+    command = ["plan", "64", "64", "64", "--device", "H200", "--kernel", kernel]
+    assert main(command) == 0
+    assert re.search("predicted +no model\n", capsys.readouterr().out)
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["predicted_us"] is None
 
 
 def test_bench_hands_its_options_on():

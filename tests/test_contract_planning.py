@@ -12,14 +12,14 @@ from vitamin_hgemm import planning
 
 PRESETS = planning.PRESETS
 LAYOUTS = ("nn", "nt", "tn", "tt")
+LADDER = ["sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw"]
 
 
 def test_kernels():
     table = vitamin_hgemm.kernels()
     names = [entry["name"] for entry in table]
     assert len(set(names)) == len(names)
-    ladder = ["sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw"]
-    assert [name for name in names if name in ladder] == ladder
+    assert [name for name in names if name in LADDER] == LADDER
     assert "cublas" in names and any(entry["family"] == "sm80" for entry in table)
     for entry in table:
         assert set(entry) == {
@@ -93,6 +93,10 @@ def test_named_kernel_and_family():
     for name in [entry["name"] for entry in vitamin_hgemm.kernels()]:
         plan = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel=name)
         assert plan.kernel == name
+        modelled = plan.candidates != ()
+        assert modelled == (name not in LADDER and name != "cublas")
+        assert (plan.predicted_us is not None) == modelled
+        assert ("no model" in str(plan)) != modelled
     family = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel="sm80")
     assert family.kernel == vitamin_hgemm.plan(512, 512, 512, device="H200").kernel
 
@@ -110,7 +114,7 @@ def test_named_kernel_that_cannot():
 
 def test_unknown_kernel():
     with pytest.raises(
-        RuntimeError, match="kernel is 'sm70'; wanted one of auto, sm80, cublas, sm80_naive"
+        ValueError, match="kernel is 'sm70'; wanted one of auto, sm80, cublas, sm80_naive"
     ):
         vitamin_hgemm.plan(1, 1, 1, device="H200", kernel="sm70")
 
@@ -127,9 +131,32 @@ def test_unknown_kernel():
         (dict(out_dtype=torch.float16), "out_dtype is torch.float16; wanted None or"),
         (dict(device="H2000"), "device is 'H2000'; wanted a CUDA device or one of H200, H100"),
         (dict(device="cpu"), "device is 'cpu'; wanted a CUDA device or one of"),
-        (dict(lda=7), "lda is 7; wanted at least 8"),
-        (dict(layout="nt", ldb=7), "ldb is 7; wanted at least 8"),
-        (dict(ldc=7), "ldc is 7; wanted at least 8"),
+        (dict(lda=7), "lda is 7; wanted 8 or more"),
+        (dict(layout="nt", ldb=7), "ldb is 7; wanted 8 or more"),
+        (dict(ldc=7), "ldc is 7; wanted 8 or more"),
+        (dict(m=8.0), "m is 8.0; wanted an integer"),
+        (dict(n="8"), "n is '8'; wanted an integer"),
+        (dict(k=True), "k is True; wanted an integer"),
+        (dict(batch=None), "batch is None; wanted an integer"),
+        (dict(lda=8.0), "lda is 8.0; wanted an integer"),
+        (dict(lda=-1), "lda is -1; wanted 8 or more"),
+        (dict(m=2**63), f"m is {2**63}; wanted at most {2**63 - 1}"),
+        (dict(ldb=2**64), f"ldb is {2**64}; wanted at most {2**63 - 1}"),
+        (dict(align_offset=2**64), "align_offset is 18446744073709551616; wanted at most"),
+        (dict(align_offset=3), "align_offset is 3; wanted an even number of bytes"),
+        (dict(k=2**31, m=2**31), f"a takes {2**63} bytes; wanted at most {2**63 - 1}"),
+        (dict(k=2**31, n=2**31, layout="nt"), f"b takes {2**63} bytes; wanted at most"),
+        (dict(m=2**31, n=2**31), f"the result takes {2**63} bytes; wanted at most"),
+        (dict(m=2**30, n=2**31, out_dtype=torch.float32), "the result takes 922337"),
+        (dict(lda=2**60), f"a takes {2**64} bytes"),
+        (dict(batch=2**60), "a takes 147573952589676412928 bytes"),
+        (dict(m=0, batch=0, n=2**62, k=2**62), "b takes "),
+        (dict(m=1, n=1, k=1, batch=2**60), "the workspace for copies of a and b takes 3689"),
+        (dict(bias=2), "bias is 2; wanted True or False"),
+        (dict(kernel=3), "kernel is 3; wanted one of auto, sm80"),
+        (dict(kernel=None), "kernel is None; wanted one of auto, sm80"),
+        (dict(dtype=[]), r"dtype is \[\]; wanted torch.float16 or"),
+        (dict(device=3.5), "device is 3.5; wanted a CUDA device or one of H200"),
     ],
     ids=str,
 )
@@ -137,6 +164,36 @@ def test_arguments_out_of_range(options, text):
     arguments = dict(m=8, n=8, k=8, device="H200") | options
     with pytest.raises(ValueError, match=text):
         vitamin_hgemm.plan(**arguments)
+
+
+@pytest.mark.parametrize(
+    "facts, text",
+    [
+        (dict(sm_count=0), "device.sm_count is 0; wanted 1 or more"),
+        (dict(sm_count=2**40), "device.sm_count is 1099511627776; wanted at most 2147483647"),
+        (dict(sm_count=1.5), "device.sm_count is 1.5; wanted an integer"),
+        (dict(cc="90"), "device.cc is '90'; wanted an integer"),
+        (dict(l2_bytes=-1), "device.l2_bytes is -1; wanted 0 or more"),
+        (dict(sm_ghz=0.0), "device.sm_ghz is 0.0; wanted a finite number above 0"),
+        (dict(sm_ghz=float("nan")), "device.sm_ghz is nan; wanted a finite number above 0"),
+        (dict(dram_tbs=-4.8), "device.dram_tbs is -4.8; wanted a finite number above 0"),
+        (dict(dram_tbs=float("inf")), "device.dram_tbs is inf; wanted a finite number above 0"),
+        (dict(dram_tbs="4"), "device.dram_tbs is '4'; wanted a finite number above 0"),
+        (dict(name=None), "device.name is None; wanted a string"),
+    ],
+    ids=str,
+)
+def test_facts_out_of_range(facts, text):
+    device = dataclasses.replace(PRESETS["H200"], **facts)
+    with pytest.raises(ValueError, match=text):
+        vitamin_hgemm.plan(8, 8, 8, device=device)
+
+
+def test_largest_sizes_are_planned():
+    for m, n, k in [(2**30, 2**31, 1), (1, 1, 2**58), (2**58, 1, 1), (2**30, 2**30, 2**30)]:
+        plan = vitamin_hgemm.plan(m, n, k, device="H200")
+        assert all(c.workspace_bytes >= 0 for c in plan.candidates)
+        assert 0 < plan.predicted_us < float("inf")
 
 
 def test_empty_result_launches_nothing():

@@ -17,7 +17,10 @@ _BENCH = Path(__file__).resolve().parent.parent / "benchmarks" / "bench.py"
 
 
 def _extent(text):
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative; wanted 0 or more")
     return value
@@ -34,7 +37,7 @@ def _parser():
 
     info = commands.add_parser("info", help="versions, GPUs and the kernel table")
     info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=_info)
+    info.set_defaults(run=_info, parser=info)
 
     plan = commands.add_parser(
         "plan", help="which kernel runs an M x N x K product, and why; needs no GPU"
@@ -67,7 +70,7 @@ def _parser():
         "--offset", type=_extent, default=0, help="bytes past a 16-byte boundary (default: 0)"
     )
     plan.add_argument("--json", action="store_true", help="print JSON")
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(run=_plan, parser=plan)
 
     bench = commands.add_parser(
         "bench", help="benchmarks/bench.py of the checkout, with its options", add_help=False
@@ -140,16 +143,15 @@ def _bench(options):
 
 def main(argv: list[str] | None = None) -> int:
     """Runs a command and returns its exit status: 0, or 1 after an error, told on stderr."""
-    parser = _parser()
-    args, options = parser.parse_known_args(argv)
+    args, options = _parser().parse_known_args(argv)
     try:
         if args.command == "bench":
             return args.run(options)
         if options:
-            parser.error(f"unrecognized arguments: {' '.join(options)}")
+            args.parser.error(f"unrecognized arguments: {' '.join(options)}")
         return args.run(args)
     except ValueError as error:
-        parser.error(str(error))
+        args.parser.error(str(error))
     except RuntimeError as error:
         print(f"vitamin_hgemm: {error}", file=sys.stderr)
         return 1

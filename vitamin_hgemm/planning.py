@@ -4,11 +4,10 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from ._fake import ACTIVATIONS
 from ._library import planner
+from ._plan_checks import check_device, check_one_of, check_problem
 
 _DTYPES = {torch.float16: "fp16", torch.bfloat16: "bf16"}
-_LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
 @dataclass(frozen=True)
@@ -75,16 +74,18 @@ class Plan:
     repack_a: bool
     repack_b: bool
     workspace_bytes: int
-    predicted_us: float
+    predicted_us: float | None  # None: there is no model of this kernel
     reason: str
     candidates: tuple[Candidate, ...]
 
     def __str__(self) -> str:
         facts = self.device
+        told = self.predicted_us is not None
+        predicted = f"{self.predicted_us:.1f} us" if told else "no model"
         lines = [
             f"{self.problem} on {facts.name} (sm_{facts.cc}, {facts.sm_count} SMs)",
             f"  kernel     {self.kernel}" + _launch_text(self),
-            f"  predicted  {self.predicted_us:.1f} us",
+            f"  predicted  {predicted}",
             f"  workspace  {self.workspace_bytes} bytes",
             f"  why        {self.reason}",
         ]
@@ -151,7 +152,7 @@ def device_facts(device: DeviceFacts | torch.device | str | int | None = None) -
                 return facts
     try:
         found = torch.device(device)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         found = None
     if found is None or found.type != "cuda":
         raise ValueError(
@@ -206,32 +207,24 @@ def plan(
         device: see device_facts.
         kernel: as in hgemm.
         lda, ldb, ldc: elements from one stored row to the next; None for tight rows.
-        align_offset: bytes by which a, b and out start past a 16-byte boundary.
+        align_offset: bytes by which a, b and out start past a 16-byte boundary, an even number.
         bias, activation, out_dtype: as in hgemm, `bias` only as a bool.
 
     Returns:
         A Plan; print it for a table.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: an argument is out of range, or no kernel or family is called `kernel`.
         RuntimeError: `kernel` can't run this problem on this device (with the reason), or the
             planning module was not built for this Python.
     """
-    _check(m=m, n=n, k=k, batch=batch, align_offset=align_offset)
-    if dtype not in _DTYPES:
-        raise ValueError(f"dtype is {dtype}; wanted torch.float16 or torch.bfloat16")
-    if layout not in _LAYOUTS:
-        raise ValueError(f"layout is {layout!r}; wanted nn, nt, tn or tt")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation is {activation!r}; wanted one of {', '.join(ACTIVATIONS)}")
-    if out_dtype not in (None, torch.float32):
-        raise ValueError(f"out_dtype is {out_dtype}; wanted None or torch.float32")
+    check_one_of("dtype", dtype, tuple(_DTYPES), "torch.float16 or torch.bfloat16")
+    check_one_of("out_dtype", out_dtype, (None, torch.float32), "None or torch.float32")
     problem = dict(
         m=m,
         n=n,
         k=k,
         batch=batch,
-        dtype=_DTYPES[dtype],
         layout=layout,
         lda=lda,
         ldb=ldb,
@@ -239,14 +232,18 @@ def plan(
         align_offset=align_offset,
         bias=bias,
         activation=activation,
-        out_dtype=None if out_dtype is None else "fp32",
     )
+    check_problem(**problem, kernel=kernel, out_itemsize=2 if out_dtype is None else 4)
+    problem |= dict(dtype=_DTYPES[dtype], out_dtype=None if out_dtype is None else "fp32")
     facts = device_facts(device)
+    check_device(facts)
     chosen = planner().plan(problem, asdict(facts), kernel)
     error = chosen.pop("error")
     if error:
         raise RuntimeError(error)
     candidates = tuple(Candidate(**candidate) for candidate in chosen.pop("candidates"))
+    if chosen["kernel"] != "none" and not candidates:
+        chosen["predicted_us"] = None
     return Plan(problem=_describe(problem), device=facts, candidates=candidates, **chosen)
 
 
@@ -264,9 +261,3 @@ def _describe(problem):
     if problem["out_dtype"]:
         details.append("out fp32")
     return ", ".join([text, *details])
-
-
-def _check(**counts):
-    for name, value in counts.items():
-        if value < 0:
-            raise ValueError(f"{name} is {value}; wanted 0 or more")

@@ -136,7 +136,7 @@ def test_the_ladder_says_what_it_cannot_do():
 
 
 def test_unknown_kernel_lists_the_known_ones():
-    with pytest.raises(RuntimeError, match=r"auto.*sm80"):
+    with pytest.raises(ValueError, match=r"auto.*sm80"):
         plan(8, 8, 8, device="H200", kernel="sm81")
 
 

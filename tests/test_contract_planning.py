@@ -226,6 +226,8 @@ def test_default_device():
 def test_facts_of_the_device(device):
     by_index, by_name = planning.device_facts(device.index), planning.device_facts("cuda")
     assert by_index == by_name == planning.device_facts(device)
+    with pytest.raises(ValueError, match=r"device is 'cuda:99'; there are [0-9]+ CUDA devices"):
+        planning.device_facts("cuda:99")
     properties = torch.cuda.get_device_properties(device)
     assert by_index.cc == properties.major * 10 + properties.minor
     assert by_index.sm_count == properties.multi_processor_count

@@ -66,8 +66,8 @@ def hgemm(
     the memory layout of the operand. Sums over broadcast dimensions and the gradient of bias are
     taken in float32 and rounded once. The derivative of relu comes from the output's sign; the
     other activations keep no intermediate and compute a @ b + bias once more. `out` can't be
-    combined with operands that require a gradient. Forward-mode derivatives work too, though not
-    under torch.no_grad.
+    combined with operands that require a gradient or have a tangent. Forward-mode derivatives work
+    too and nest, though not under torch.no_grad.
     """
     if out is None:
         return _hgemm(a, b, bias=bias, activation=activation, kernel=kernel, out_dtype=out_dtype)

@@ -138,7 +138,7 @@ def device_facts(device: DeviceFacts | torch.device | str | int | None = None) -
             current CUDA device if there is one, else the preset H200.
 
     Raises:
-        ValueError: no such preset, or the device is none of CUDA.
+        ValueError: no such preset or CUDA device.
     """
     if isinstance(device, DeviceFacts):
         return device
@@ -160,6 +160,9 @@ def device_facts(device: DeviceFacts | torch.device | str | int | None = None) -
         )
     if not torch.cuda.is_available():
         raise ValueError(f"device is {device!r}; there is no CUDA device, only presets by name")
+    count = torch.cuda.device_count()
+    if found.index is not None and found.index >= count:
+        raise ValueError(f"device is {device!r}; there are {count} CUDA devices")
     return _facts_of_cuda_device(found)
 
 

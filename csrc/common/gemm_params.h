@@ -29,7 +29,6 @@ struct GemmParams {
   float* partial;       // split-K partial sums
   unsigned* arrived;    // split-K: parts finished a tile
   Batch batch;
-  int strip;  // width of the raster's strips
   int splits;
   int a_align, b_align;  // bytes
   bool c_vector;         // rows of c take 16-byte stores
@@ -82,7 +81,6 @@ inline GemmParams make_gemm_params(const Problem& p, int tile_m, int tile_n) {
   g.tiles_m = ceil_div(p.m, tile_m);
   g.tiles_n = ceil_div(p.n, tile_n);
   g.batch = p.batch;
-  g.strip = kStrip;
   g.splits = 1;
   g.a_align = p.a.layout == Layout::kStrided ? 2 : p.a.align;
   g.b_align = p.b.layout == Layout::kStrided ? 2 : p.b.align;

@@ -10,13 +10,14 @@ namespace {
 
 // Constants of the model, from benchmarks/results/sm80-tiles-h200.csv and sm80-select-h200.csv
 // unless said otherwise.
-constexpr double kLaunchUs = 2.2;      // the shortest kernel in a graph
-constexpr double kNextKernelUs = 1.3;  // one more kernel or memset before it
-constexpr double kLoadedClock = 0.9;   // of the boost clock, under tensor load
-constexpr double kDramShare = 0.88;    // of the peak bandwidth that a copy reaches
-constexpr double kL2OverDram = 1.8;    // L2 bandwidth over the peak of the memory
-constexpr double kLatencyUs = 1.0;     // a load under traffic
-constexpr double kBlockCycles = 2500;  // block start, first loads
+constexpr double kLaunchUs = 2.2;       // the shortest kernel in a graph
+constexpr double kNextKernelUs = 1.3;   // one more kernel or memset before it
+constexpr double kLoadedClock = 0.9;    // of the boost clock, under tensor load
+constexpr double kRepackStartUs = 1.5;  // of a copy, before it runs at the memory's rate
+constexpr double kDramShare = 0.88;     // of the peak bandwidth that a copy reaches
+constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the memory
+constexpr double kLatencyUs = 1.0;      // a load under traffic
+constexpr double kBlockCycles = 2500;   // block start, first loads
 constexpr double kStoreCyclesPerElement = 0.2;
 constexpr double kStageCycles = 260;         // least time of a k-tile: barrier and copies
 constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K parts
@@ -54,9 +55,7 @@ Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) 
   const double dram = device.dram_tbs * 1e6 * kDramShare;  // bytes a microsecond
   const double l2 = device.dram_tbs * 1e6 * kL2OverDram;
   const double batches = double(p.batch.count());
-  const double tiles =
-      std::ceil(double(p.m) / kernel.tile_m) * std::ceil(double(p.n) / kernel.tile_n) * batches;
-  const double blocks = tiles * launch.splits;
+  const double blocks = double(tile_count(p, kernel.tile_m, kernel.tile_n)) * launch.splits;
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
   const int64_t by_smem = device.smem_per_sm / (kernel.smem_bytes + 1024);
@@ -93,12 +92,11 @@ Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) 
     cost.overhead_us += kNextKernelUs + 2 * partial / l2 +
                         launch.splits * tile_elements * 4 / kReduceBytesPerCycle / (ghz * 1e3);
   }
-  if (launch.repack_a) {
-    cost.overhead_us += kNextKernelUs + 1.5 + 2 * repacked(p, Operand::kA).bytes / dram;
-  }
-  if (launch.repack_b) {
-    cost.overhead_us += kNextKernelUs + 1.5 + 2 * repacked(p, Operand::kB).bytes / dram;
-  }
+  const auto repack_us = [&](Operand operand) {
+    return kNextKernelUs + kRepackStartUs + 2 * repacked(p, operand).bytes / dram;
+  };
+  if (launch.repack_a) cost.overhead_us += repack_us(Operand::kA);
+  if (launch.repack_b) cost.overhead_us += repack_us(Operand::kB);
   return cost;
 }
 

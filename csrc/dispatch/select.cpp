@@ -76,8 +76,7 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   constexpr int64_t kMaxWorkspace = int64_t(1) << 30;
   const KernelEntry& entry = *launch.kernel;
   const int64_t k_tiles = (problem.k + entry.tile_k - 1) / entry.tile_k;
-  const int64_t tiles = (problem.m + entry.tile_m - 1) / entry.tile_m *
-                        ((problem.n + entry.tile_n - 1) / entry.tile_n) * problem.batch.count();
+  const int64_t tiles = tile_count(problem, entry.tile_m, entry.tile_n);
   for (int splits = 1; splits <= kMaxSplits; splits += splits < 4 ? 1 : splits / 2) {
     if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count)) break;
     launch.splits = splits;

@@ -7,6 +7,11 @@ int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 }  // namespace
 
+int64_t tile_count(const Problem& problem, int tile_m, int tile_n) {
+  return (problem.m + tile_m - 1) / tile_m * ((problem.n + tile_n - 1) / tile_n) *
+         problem.batch.count();
+}
+
 Repacked repacked(const Problem& problem, Operand operand) {
   const bool is_a = operand == Operand::kA;
   const Matrix& from = is_a ? problem.a : problem.b;
@@ -39,8 +44,7 @@ WorkspaceLayout workspace_layout(const Problem& problem, const Launch& launch, i
   constexpr int64_t line = 256;
   WorkspaceLayout at;
   if (launch.splits > 1) {
-    const int64_t tiles = (problem.m + tile_m - 1) / tile_m * ((problem.n + tile_n - 1) / tile_n) *
-                          problem.batch.count();
+    const int64_t tiles = tile_count(problem, tile_m, tile_n);
     at.counter_bytes = tiles * int64_t(sizeof(unsigned));
     at.partial_at = round_up(at.counter_bytes, line);
     at.bytes = at.partial_at + tiles * launch.splits * tile_m * tile_n * int64_t(sizeof(float));

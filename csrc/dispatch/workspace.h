@@ -5,6 +5,9 @@
 
 namespace vitamin {
 
+// Output tiles of all batches.
+int64_t tile_count(const Problem& problem, int tile_m, int tile_n);
+
 enum class Operand { kA, kB };
 
 // The problem with one operand in a scratch: compact, every row of its contiguous index padded to

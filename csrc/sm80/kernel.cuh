@@ -27,7 +27,7 @@ struct Place {
     split = int(block - tile * p.splits);
     const int64_t tiles_a_matrix = p.tiles_m * p.tiles_n;
     const int64_t batch = p.batch.dims ? tile / tiles_a_matrix : 0;
-    const TileCoord at = strip_raster(tile - batch * tiles_a_matrix, p.tiles_m, p.tiles_n, p.strip);
+    const TileCoord at = strip_raster(tile - batch * tiles_a_matrix, p.tiles_m, p.tiles_n, kStrip);
     m_begin = at.m * C::BM;
     n_begin = at.n * C::BN;
     offset = batch_offset(p.batch, batch);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(C::Threads, BlocksPerSm)
   using T = typename C::T;
 
   const Place<C> at(p, blockIdx.x);
-  const int k_tiles = int((p.k + C::BK - 1) / C::BK);
+  const int k_tiles = int(ceil_div(p.k, C::BK));
   const TileRange range = split_range(k_tiles, p.splits, at.split);
   const int64_t k_begin = int64_t(range.begin) * C::BK;
 

@@ -54,10 +54,11 @@ class TileLoader {
     }
   }
 
-  // Copies the k-tile at the end of K, which starts `k_offset` further on and has `k_left` indices.
-  __device__ __forceinline__ void load_tail(uint32_t tile, int64_t k_offset, int k_left) {
+  // Copies the k-tile that lies `ahead` k-tiles further on, at the end of K, and has `k_left`
+  // indices.
+  __device__ __forceinline__ void load_tail(uint32_t tile, int ahead, int k_left) {
     const char* here = source_;
-    source_ += k_offset * (KMajor ? inner_stride_ : outer_stride()) * 2;
+    source_ += ahead * tile_bytes_;
 #pragma unroll 1
     for (int pass = 0; pass < kPasses; ++pass) load_bounded<true>(tile, pass, k_left);
     source_ = here;
@@ -68,10 +69,6 @@ class TileLoader {
  private:
   __device__ __forceinline__ uint32_t destination(uint32_t tile, int pass) const {
     return tile + (threadIdx.x + pass * Threads) * 16;
-  }
-
-  __device__ __forceinline__ int64_t outer_stride() const {
-    return pass_bytes_ / (2 * kRowsPerPass);
   }
 
   // With bounds: what lies outside is filled with zero. Tail: K may end within the k-tile.

@@ -74,8 +74,8 @@ class Mainloop {
       if (to_fetch > 0) {
         const uint32_t stage = smem + s * C::StageBytes;
         if (s == 0 && (a_tail < C::BK || b_tail < C::BK)) {
-          load_a.load_tail(stage, int64_t(tiles - 1) * C::BK, a_tail);
-          load_b.load_tail(stage + C::LoaderA::kBytes, int64_t(tiles - 1) * C::BK, b_tail);
+          load_a.load_tail(stage, tiles - 1, a_tail);
+          load_b.load_tail(stage + C::LoaderA::kBytes, tiles - 1, b_tail);
         } else {
 #pragma unroll
           for (int i = 0; i < kPasses; ++i) load_pass<Interior>(load_a, load_b, stage, i);

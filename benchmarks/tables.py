@@ -49,7 +49,8 @@ def _clocks(rows: Rows) -> str:
     for column, unit in (("sm_clock_mhz", "MHz"), ("power_w", "W"), ("temperature_c", "°C")):
         values = [float(row[column]) for row in read if row[column]]
         if values:
-            parts.append(f"{min(values):.0f} to {max(values):.0f} {unit}")
+            ends = dict.fromkeys(f"{end:.0f}" for end in (min(values), max(values)))
+            parts.append(f"{' to '.join(ends)} {unit}")
     return f" Under load: {', '.join(parts)}."
 
 

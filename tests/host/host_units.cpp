@@ -1,17 +1,10 @@
 // The index maps of csrc/common, checked exhaustively on the host.
-//
-//   host_units NAME...   runs the named checks; the exit status is 0 if all of them hold
-//   host_units           lists them
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,16 +13,7 @@
 #include "common/gemm_params.h"
 #include "common/raster.h"
 #include "common/swizzle.h"
-
-#define REQUIRE(condition, ...)                                            \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      std::fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      std::fprintf(stderr, __VA_ARGS__);                                   \
-      std::fprintf(stderr, "\n");                                          \
-      std::exit(1);                                                        \
-    }                                                                      \
-  } while (false)
+#include "run_checks.h"
 
 namespace vitamin {
 namespace {
@@ -310,7 +294,7 @@ void batch_offsets_follow_the_strides() {
   REQUIRE(none.a == 0 && none.b == 0 && none.c == 0, "no batch");
 }
 
-const std::map<std::string, std::function<void()>> kChecks = {
+const Checks kChecks = {
     {"swizzle_is_bijective", [] { for_each_width(SwizzleIsBijective{}); }},
     {"swizzle_reads_without_conflicts", [] { for_each_width(SwizzleReadsWithoutConflicts{}); }},
     {"swizzle_writes_without_conflicts", [] { for_each_width(SwizzleWritesWithoutConflicts{}); }},
@@ -328,10 +312,4 @@ const std::map<std::string, std::function<void()>> kChecks = {
 }  // namespace
 }  // namespace vitamin
 
-int main(int argc, char** argv) {
-  if (argc == 1) {
-    for (const auto& check : vitamin::kChecks) std::printf("%s\n", check.first.c_str());
-  }
-  for (int i = 1; i < argc; ++i) vitamin::kChecks.at(argv[i])();
-  return 0;
-}
+int main(int argc, char** argv) { return vitamin::run_checks(vitamin::kChecks, argc, argv); }

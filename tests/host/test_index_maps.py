@@ -1,4 +1,4 @@
-"""Compiles host_units.cpp with the host compiler and runs each of its checks."""
+"""Compiles the programs of checks beside it with the host compiler and runs every check."""
 
 import os
 import re
@@ -8,33 +8,44 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).with_name("host_units.cpp")
-CSRC = SOURCE.parents[2] / "csrc"
-CHECKS = re.findall(r'^    \{"(\w+)", ', SOURCE.read_text(), re.MULTILINE)
+FOLDER = Path(__file__).parent
+CSRC = FOLDER.parents[1] / "csrc"
+CHECKS = {
+    name: re.findall(r'^    \{"(\w+)", ', (FOLDER / f"{name}.cpp").read_text(), re.MULTILINE)
+    for name in ("host_units", "tile_orders")
+}
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def programs(tmp_path_factory):
+    """The path of each program."""
     compiler = next(
         filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++"))), None
     )
     if compiler is None:
         pytest.skip("no C++ compiler")
-    path = tmp_path_factory.mktemp("host") / "host_units"
+    paths = {name: tmp_path_factory.mktemp("host") / name for name in CHECKS}
     command = [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{CSRC}"]
-    built = subprocess.run(
-        [*command, SOURCE, "-o", path], capture_output=True, text=True, check=False
-    )
-    assert built.returncode == 0, built.stderr
-    return path
+    for name, path in paths.items():
+        built = subprocess.run(
+            [*command, FOLDER / f"{name}.cpp", "-o", path],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert built.returncode == 0, built.stderr
+    return paths
 
 
-def test_every_check_is_run(program):
-    listed = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-    assert sorted(listed) == sorted(CHECKS)
+@pytest.mark.parametrize("program", CHECKS)
+def test_every_check_is_run(programs, program):
+    run = subprocess.run([programs[program]], capture_output=True, text=True, check=True)
+    assert sorted(run.stdout.split()) == sorted(CHECKS[program])
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_index_map(program, name):
-    run = subprocess.run([program, name], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("program", "check"), [(program, check) for program in CHECKS for check in CHECKS[program]]
+)
+def test_index_map(programs, program, check):
+    run = subprocess.run([programs[program], check], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

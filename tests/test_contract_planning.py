@@ -24,9 +24,10 @@ def test_kernels():
     for entry in table:
         assert set(entry) == {
             "name", "family", "what", "min_cc", "max_cc", "tile", "stages", "threads",
-            "smem_bytes", "any_align", "batched",
+            "smem_bytes", "any_align", "layouts", "batched",
         }  # fmt: skip
         assert entry["what"] and entry["min_cc"] >= 80
+        assert entry["layouts"] in ("all", "nn", "nt")
         if entry["family"] != "cublas":
             m, n, k = entry["tile"]
             assert m * n * k > 0 and entry["threads"] % 32 == 0

@@ -121,8 +121,9 @@ def kernels() -> list[dict]:
     Returns:
         A dict each: name (what `kernel=` takes), family (also taken by `kernel=`), what (one
         line), min_cc and max_cc (compute capabilities, max_cc 0 for no limit), tile (m, n, k),
-        stages, threads, smem_bytes, any_align (takes rows of any alignment, else of 16 bytes) and
-        batched (takes a batch in one launch).
+        stages, threads, smem_bytes, any_align (takes rows of any alignment, else of 16 bytes),
+        layouts ("all", or the one that it takes, named as in plan: "nn" or "nt") and batched
+        (takes a batch in one launch).
 
     Raises:
         RuntimeError: the planning module was not built for this Python.

@@ -47,6 +47,7 @@ KernelEntry baseline() {
   e.what = "cublasGemmEx with fp32 compute: the baseline";
   e.min_cc = kAmpere;
   e.any_align = true;
+  e.layouts = "all";
   e.batched = true;
   e.unsupported = cublas_unsupported;
   e.workspace = cublas_workspace_bytes;
@@ -68,6 +69,7 @@ KernelEntry step(const char* name, const char* what, int stages, int smem_bytes,
   e.threads = 256;
   e.smem_bytes = smem_bytes;
   e.blocks_per_sm = 2;
+  e.layouts = "nn";
   e.unsupported = ladder_unsupported;
   e.launch = launch;
   return e;
@@ -88,6 +90,7 @@ KernelEntry tile(const char* name, const char* what, const sm80::Tile& t, Launch
   e.blocks_per_sm = t.blocks_per_sm;
   e.main_loop_share = t.main_loop_share;
   e.any_align = t.any_align;
+  e.layouts = "all";
   e.batched = true;
   e.unsupported = t.any_align ? nothing_unsupported : unaligned;
   e.launch = launch;

@@ -43,6 +43,7 @@ struct KernelEntry {
   int blocks_per_sm;       // that the registers allow; shared memory may allow fewer
   double main_loop_share;  // of the mma rate, that the main loop reaches on a full SM
   bool any_align;          // loads rows of any alignment (else 16-byte-aligned rows only)
+  const char* layouts;     // "all", or the one it takes, named as in plan(): "nn" or "nt"
   bool batched;            // takes Batch in one launch (else ops/ launches once per batch index)
   // Null when the kernel can run the problem, else the reason why not.
   const char* (*unsupported)(const Problem&);

@@ -155,6 +155,7 @@ py::list kernels() {
     kernel["threads"] = entry.threads;
     kernel["smem_bytes"] = entry.smem_bytes;
     kernel["any_align"] = entry.any_align;
+    kernel["layouts"] = entry.layouts;
     kernel["batched"] = entry.batched;
     list.append(kernel);
   }

@@ -2,6 +2,7 @@
 
     python benchmarks/bench.py                          every suite, both types
     python benchmarks/bench.py --ladder                 the Ampere ladder at one size
+    python benchmarks/bench.py --suite ladder-sm90      the Hopper ladder at one size
     python benchmarks/bench.py --suite large decode --dtype bf16
     python benchmarks/bench.py --shape 4096x4096x4096:nt --kernel auto sm80 --hot
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):
@@ -64,7 +66,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         type=_argument(shapes.parse_shape),
         metavar="MxNxK:LAYOUT",
         default=[],
-        help="these problems, BATCHxMxNxK too; with --ladder the size of the ladder",
+        help="these problems, BATCHxMxNxK too; with one ladder its size",
     )
     add(
         "--layout",
@@ -79,7 +81,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         metavar="NAME",
         default=[],
-        help="kernels beside torch and cublas; default: auto, in the ladder all its steps",
+        help="kernels beside torch and cublas; default: auto, in a ladder all its steps",
     )
     add("--device", type=_argument(torch.device), help="cuda, cuda:1 or cpu; default: a GPU if any")
     add("--hot", action="store_true", help="large problems also after 3 s at the power cap")
@@ -99,8 +101,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def problems(args: argparse.Namespace) -> list[tuple[str, shapes.Shape]]:
     """(suite, shape) of everything that was asked for, in order and without repeats."""
-    if args.shape and args.suite not in ([], ["ladder"]):
-        raise SystemExit("--shape goes alone or with --ladder, not with other suites")
+    if args.shape and args.suite and (len(args.suite) > 1 or args.suite[0] not in shapes.LADDERS):
+        raise SystemExit("--shape goes alone or with one ladder, not with other suites")
     if args.shape:
         chosen = {(args.suite or ["custom"])[0]: tuple(args.shape)}
     else:
@@ -116,7 +118,7 @@ def problems(args: argparse.Namespace) -> list[tuple[str, shapes.Shape]]:
 
 def candidates(suite: str, named: list[str]) -> list[str]:
     """The names that are timed for a suite, torch first."""
-    own = named or (shapes.LADDER_KERNELS if suite == "ladder" else ["auto"])
+    own = named or shapes.LADDERS.get(suite, ["auto"])
     return list(dict.fromkeys(["torch", "cublas", *own]))
 
 
@@ -131,6 +133,15 @@ def products(names: list[str]) -> dict:
 
 
 HOT_FLOPS = 1e11  # smaller problems never reach the power cap
+WARM_SECONDS = 1.0  # of one kernel, before its own clocks are read
+
+
+def clocks_of_each(device: torch.device, race: GpuRace) -> dict[str, dict[str, str]]:
+    """nvidia-smi's reading under the load of each candidate, by its name."""
+    return {
+        name: environment.read_smi(device, partial(race.keep_busy, name), WARM_SECONDS)
+        for name in race.graphs
+    }
 
 
 def measure(
@@ -141,23 +152,29 @@ def measure(
     torch.cuda.empty_cache()
     race = GpuRace(shape, DTYPES[dtype], args.device, products(candidates(suite, args.kernel)))
     errors = race.check()
-    states = {"cold": race.cold(5 if args.quick else 11)}
-    clocks = {"cold": environment.read_smi(args.device, race.keep_busy)}
+
+    def rows(state: str, us: dict[str, float], clocks: dict[str, str]) -> list[dict[str, str]]:
+        return records.rows(shape, dtype, suite, state, us, errors, facts | clocks)
+
+    us = race.cold(5 if args.quick else 11)
+    measured = rows("cold", us, environment.read_smi(args.device, race.keep_busy))
     if args.hot and shape.flops >= HOT_FLOPS:
-        states["hot"] = race.hot()
-        clocks["hot"] = environment.read_smi(args.device, race.keep_busy)
-    measured = []
-    for state, us in states.items():
-        measured += records.rows(shape, dtype, suite, state, us, errors, facts | clocks[state])
+        us = race.hot()
+        if suite == "ladder-sm90":
+            hot = rows("hot", us, {})
+            clocks = clocks_of_each(args.device, race)
+            measured += [row | clocks[row["kernel"]] for row in hot]
+        else:
+            measured += rows("hot", us, environment.read_smi(args.device, race.keep_busy))
     return measured, race.refused
 
 
 def show(tell, suite: str, measured: list[dict[str, str]], refused: dict[str, str]) -> None:
     for state in dict.fromkeys(row["state"] for row in measured):
         of_state = [row for row in measured if row["state"] == state]
-        if suite == "ladder":
+        if suite in shapes.LADDERS:
             first = of_state[0]
-            tell(f"\nladder, {records.shape_of(first)}, {first['dtype']}, {state}")
+            tell(f"\n{suite}, {records.shape_of(first)}, {first['dtype']}, {state}")
             for text in records.ladder_table(of_state):
                 tell(text)
             for row in filter(records.is_wrong, of_state):
@@ -178,6 +195,19 @@ def smi_line(reading: dict[str, str]) -> str:
     )
 
 
+def runnable(
+    asked: list[tuple[str, shapes.Shape]], device: torch.device
+) -> list[tuple[str, shapes.Shape]]:
+    """What this GPU has kernels for; says which suites it leaves out."""
+    for suite, wanted in shapes.ONLY_ON.items():
+        if any(name == suite for name, _ in asked):
+            found = torch.cuda.get_device_capability(device)
+            if found != wanted:
+                print(no_gpu.left_out(suite, "this GPU has {}.{}".format(*found)))
+                asked = [one for one in asked if one[0] != suite]
+    return asked
+
+
 def run_gpu(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
@@ -186,7 +216,8 @@ def run_gpu(args: argparse.Namespace) -> int:
     torch.manual_seed(0)
     torch.matmul(*(torch.ones(64, 64, device=args.device) for _ in range(2)))  # loads cuBLAS
     facts = environment.describe(args.device)
-    cases = [(d, suite, shape) for d in args.dtype for suite, shape in problems(args)]
+    asked = runnable(problems(args), args.device)
+    cases = [(d, suite, shape) for d in args.dtype for suite, shape in asked]
     print(", ".join(f"{key} {value}" for key, value in facts.items() if value))
     print("before:", smi_line(environment.read_smi(args.device)))
     print(records.HEADER)

@@ -109,8 +109,16 @@ def parse_smi(text: str, uuid: str) -> dict[str, str]:
     return dict.fromkeys(_SMI_FIELDS, "")
 
 
-def read_smi(device: torch.device, keep_busy=lambda: None) -> dict[str, str]:
-    """nvidia-smi's clocks, power and temperature; `keep_busy` is called until it has answered."""
+def read_smi(
+    device: torch.device, keep_busy=lambda: None, warm_seconds: float = 0.0
+) -> dict[str, str]:
+    """nvidia-smi's clocks, power and temperature; `keep_busy` is called until it has answered.
+
+    Its power is an average over about a second: `warm_seconds` of load go before the reading.
+    """
+    start = time.perf_counter()
+    while time.perf_counter() - start < warm_seconds:
+        keep_busy()
     reader = SmiReader(device)
     while reader.running():
         keep_busy()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import torch
 
 from benchmarks import environment, records
-from benchmarks.shapes import CPU_SHAPES, Shape
+from benchmarks.shapes import CPU_SHAPES, LADDERS, ONLY_ON, Shape
 from benchmarks.timing import time_cpu
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -87,22 +88,28 @@ def plan_lines(
 
 
 def ladder_lines(dtypes: list[str], folder: Path = records.RESULTS) -> list[str]:
-    """The ladder as it was recorded on an H200, a table a type; empty if it never was."""
+    """The ladders as they were recorded on an H200, a table a type; empty if they never were."""
     on_gpu = [row for row in records.recorded(folder) if PLANNED_GPU in row["gpu"]]
     lines = []
-    for dtype in dtypes:
-        found = records.newest(on_gpu, suite="ladder", state="cold", dtype=dtype)
+    for suite, dtype in product(LADDERS, dtypes):
+        found = records.newest(on_gpu, suite=suite, state="cold", dtype=dtype)
         rows = list(found.values())
         if rows:
             newest = max(rows, key=lambda row: row["date"])
             key = newest["date"], records.shape_of(newest)
             rows = [row for row in rows if (row["date"], records.shape_of(row)) == key]
             lines.append(
-                f"\nladder, {records.shape_of(newest)}, {dtype}, as recorded on an {PLANNED_GPU} "
+                f"\n{suite}, {records.shape_of(newest)}, {dtype}, as recorded on an {PLANNED_GPU} "
                 f"{newest['date'][:10]} at commit {newest['commit']}"
             )
             lines += records.ladder_table(rows)
     return lines
+
+
+def left_out(suite: str, because: str) -> str:
+    """The sentence about a suite that only runs on one compute capability."""
+    wanted = "{}.{}".format(*ONLY_ON[suite])
+    return f"{suite}: its kernels run on compute capability {wanted} only and {because}; left out"
 
 
 def run(dtypes: list[str], problems: list[tuple[str, Shape]]) -> int:
@@ -119,5 +126,7 @@ def run(dtypes: list[str], problems: list[tuple[str, Shape]]) -> int:
         lines = plan_lines(dtypes, problems)
     except RuntimeError as missing:  # built without the pybind11 module
         lines = [f"no plan: {missing}"]
+    suites = dict.fromkeys(suite for suite, _ in problems)
+    lines += [left_out(suite, "there is no GPU") for suite in suites if suite in ONLY_ON]
     print("\n".join(lines + ladder_lines(dtypes)))
     return 1 if any(map(records.is_wrong, measured)) else 0

@@ -6,10 +6,17 @@ import csv
 import math
 import re
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.shapes import RTX5060_RATIOS, RTX5060_TORCH_TFLOPS, SUITES, Shape
+from benchmarks.shapes import (
+    H100_CLAIMS,
+    ONLY_ON,
+    RTX5060_RATIOS,
+    RTX5060_TORCH_TFLOPS,
+    SUITES,
+    Shape,
+)
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -94,16 +101,17 @@ def is_wrong(row: dict[str, str]) -> bool:
 
 def file_name(facts: dict[str, str], suites: Iterable[str]) -> str:
     """A name that sorts by GPU, then by what was run, then by date."""
-    suites = ["all"] if set(suites) == set(SUITES) else suites
+    if set(SUITES) - set(suites) <= set(ONLY_ON):  # a GPU may have no kernels for those
+        suites = ["all"]
     gpu = re.sub(r"[^a-z0-9]+", "-", facts["gpu"].lower()).strip("-")
     stamp = re.sub(r"[^0-9TZ]", "", facts["date"])
     return f"{gpu}-{'-'.join(suites)}-{stamp}.csv"
 
 
-def write(path: Path, measured: list[dict[str, str]]) -> None:
+def write(path: Path, measured: list[dict[str, str]], columns: Sequence[str] = COLUMNS) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(measured)
 
@@ -121,6 +129,19 @@ def read_all(files: Iterable[Path]) -> list[dict[str, str]]:
     """Every measurement in the files, the newest last."""
     measured = [row for path in files for row in read(path)]
     return sorted(measured, key=lambda row: row["date"])
+
+
+def read_others(files: Iterable[Path], column: str) -> list[dict[str, str]]:
+    """Rows of the CSVs that another script than bench.py wrote, known by a column; newest last.
+
+    Rows of a run without a GPU are left out.
+    """
+    rows = []
+    for path in files:
+        with path.open(newline="") as file:
+            rows += [row for row in csv.DictReader(file) if column in row]
+    rows = [row for row in rows if not row["gpu"].startswith("cpu")]
+    return sorted(rows, key=lambda row: row["date"])
 
 
 def recorded(folder: Path = RESULTS) -> list[dict[str, str]]:
@@ -185,13 +206,23 @@ def summary(measured: list[dict[str, str]]) -> list[str]:
 
 
 def ladder_table(measured: list[dict[str, str]]) -> list[str]:
-    """The ladder's rows of one type and state, beside the known ratios of an RTX 5060."""
-    lines = [f"{'kernel':<18}{'time us':>10}{'x torch':>9}{'TFLOP/s':>9}{'RTX 5060 x torch':>18}"]
+    """A ladder's rows of one type and state, beside what is known of it from another GPU."""
+    figures = [("ratio_torch", "x torch", 3), ("tflops", "TFLOP/s", 1)]
+    if measured[0]["suite"] == "ladder":
+        title = "RTX 5060 x torch"
+        known = {kernel: f"{ratio:.2f}" for kernel, ratio in RTX5060_RATIOS.items()}
+        note = f"RTX 5060: mobile, at 4096x4096x4096, torch at {RTX5060_TORCH_TFLOPS} TFLOP/s"
+    else:
+        figures.reverse()
+        title, known = "claimed for an H100", H100_CLAIMS
+        note = "claimed by the source of this ladder, with the cuBLAS of its day"
+    width = max(map(len, [title, *known.values()])) + 2
+    head = "".join(f"{name:>9}" for _, name, _ in figures)
+    lines = [f"{'kernel':<26}{'time us':>10}{head}{title:>{width}}"]
     for row in measured:
-        known = RTX5060_RATIOS.get(row["kernel"])
+        cells = "".join(f"{float(row[column]):>9.{digits}f}" for column, _, digits in figures)
         lines.append(
-            f"{row['kernel']:<18}{float(row['time_us']):>10.2f}{float(row['ratio_torch']):>9.3f}"
-            f"{float(row['tflops']):>9.1f}{'-' if known is None else f'{known:.2f}':>18}"
+            f"{row['kernel']:<26}{float(row['time_us']):>10.2f}{cells}"
+            f"{known.get(row['kernel'], '-'):>{width}}"
         )
-    lines.append(f"(RTX 5060: mobile, at 4096x4096x4096, torch at {RTX5060_TORCH_TFLOPS} TFLOP/s)")
-    return lines
+    return [*lines, f"({note})"]

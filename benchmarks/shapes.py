@@ -18,6 +18,22 @@ LADDER_KERNELS = (
     "auto",
 )
 
+# The Hopper ladder: cuBLAS and the steps. All of them run on compute capability 9.0 only.
+SM90_STEPS = (
+    "sm90_v1_simt",
+    "sm90_v2_tma_wgmma",
+    "sm90_v4_warp_specialized",
+    "sm90_v5_setmaxnreg",
+    "sm90_v6_persistent",
+    "sm90_v8_cluster",
+    "sm90_v10_tma_store",
+    "sm90_v11_hilbert",
+)
+
+# Suites that time the steps of a ladder instead of auto, and what they time beside torch.
+LADDERS = {"ladder": LADDER_KERNELS, "ladder-sm90": ("cublas", *SM90_STEPS)}
+ONLY_ON = {"ladder-sm90": (9, 0)}  # suites for one compute capability
+
 # The ladder as it was first measured, on a mobile RTX 5060 at 4096³: speedup over torch.matmul.
 RTX5060_RATIOS = {
     "torch": 1.00,
@@ -28,6 +44,21 @@ RTX5060_RATIOS = {
     "sm80_bcf_dbf_rw": 1.01,
 }
 RTX5060_TORCH_TFLOPS = 33.54
+
+# What the source of the Hopper ladder claims for an H100: TFLOP/s, and the claim in words.
+H100_TFLOPS = {
+    "sm90_v2_tma_wgmma": 200.0,
+    "sm90_v4_warp_specialized": 450.0,
+    "sm90_v5_setmaxnreg": 631.0,
+    "sm90_v11_hilbert": 750.0,
+}
+H100_CLAIMS = {
+    "sm90_v1_simt": "about 30 % of cuBLAS",
+    "sm90_v2_tma_wgmma": "200 TFLOP/s, 60 %",
+    "sm90_v4_warp_specialized": "450 TFLOP/s",
+    "sm90_v5_setmaxnreg": "631 TFLOP/s",
+    "sm90_v11_hilbert": "750 TFLOP/s, 1.25 x its cuBLAS",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +112,7 @@ def _shapes(text: str) -> tuple[Shape, ...]:
 
 SUITES: dict[str, tuple[Shape, ...]] = {
     "ladder": _shapes("4096x4096x4096:nn"),
+    "ladder-sm90": _shapes("8192x8192x8192:nt"),
     "large": _shapes("""
         4096x4096x4096:nn 4096x4096x4096:nt 4096x4096x4096:tn 8192x8192x8192:nn
         8192x8192x8192:nt 16384x16384x16384:nn 8192x8192x1024:nn 4096x6144x4096:nt
@@ -107,8 +139,50 @@ SUITES: dict[str, tuple[Shape, ...]] = {
         32x512x512x512:tn 64x1x4096x128:nt 200x100x100x100:nn 8x2048x2048x2048:nn"""),
 }
 
-# The suites that judge auto: the ladder has a table of its own.
-CLASSES = tuple(name for name in SUITES if name != "ladder")
+# The suites that judge auto: the ladders have tables of their own.
+CLASSES = tuple(name for name in SUITES if name not in LADDERS)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Variants of one kernel, timed beside torch and cuBLAS; bf16 at all sizes, fp16 at some."""
+
+    kernels: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    fp16_shapes: tuple[Shape, ...]
+    hot: bool = False  # also at the power cap
+
+
+_V2 = "sm90_v2_tma_wgmma"
+_V4 = "sm90_v4_warp_specialized"
+_ORDERS = ("row", "grouped", "serpentine", "hilbert")
+_N1024, _N4096, _N8192, _N16384 = _shapes("""
+    1024x1024x1024:nt 4096x4096x4096:nt 8192x8192x8192:nt 16384x16384x16384:nt""")
+
+# The plain name of a step is the variant that the ladder settled on.
+STUDIES = {
+    "swizzle": Study(
+        (f"{_V2}_sw0", f"{_V2}_sw32", f"{_V2}_sw64", _V2), (_N1024, _N4096, _N8192), (_N8192,)
+    ),
+    "ring": Study(tuple(f"{_V4}_s{n}" for n in range(2, 7)), (_N4096, _N8192), (_N8192,)),
+    "promotion": Study(
+        (f"{_V4}_l2_none", f"{_V4}_l2_64", f"{_V4}_l2_128", _V4), (_N4096, _N8192), (_N8192,)
+    ),
+    "box": Study((f"{_V4}_box_32", f"{_V4}_box_64", _V4), (_N4096, _N8192), (_N8192,)),
+    "cluster": Study(
+        ("sm90_v6_persistent", "sm90_v8_cluster", "sm90_v8_cluster_1x2"),
+        (_N4096, _N8192),
+        (_N8192,),
+    ),
+    "raster": Study(
+        tuple(f"sm90_v11_{order}{end}" for end in ("_nc", "") for order in _ORDERS),
+        (_N4096, _N8192, _N16384),
+        (_N8192,),
+    ),
+    "hot": Study(
+        ("sm90_v6_persistent", "sm90_v11_hilbert"), (_N4096, _N8192, _N16384), (), hot=True
+    ),
+}
 
 # Small problems of each kind for machines without a GPU.
 CPU_SHAPES = _shapes("""

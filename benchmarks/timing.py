@@ -144,9 +144,9 @@ class GpuRace:
                 self._replay_ms(graph, replays[name])
         return self._rounds(HOT_ROUNDS, replays)
 
-    def keep_busy(self) -> None:
-        """Runs the last candidate for a moment, for a reading of the clocks under its load."""
-        self._replay_ms(list(self.graphs.values())[-1], 4)
+    def keep_busy(self, name: str | None = None) -> None:
+        """Runs a candidate (default: the last) for a moment, to read the clocks under its load."""
+        self._replay_ms(self.graphs[name] if name else list(self.graphs.values())[-1], 4)
 
 
 def time_cpu(shape: Shape, dtype: torch.dtype, products: dict, rounds: int) -> dict[str, Sample]:

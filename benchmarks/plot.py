@@ -1,9 +1,9 @@
-"""Draws the recorded measurements: the ladder, the roofline, and the speedup shape by shape.
+"""Draws the recorded measurements: the ladders, the roofline, the speedup shape by shape, studies.
 
     python benchmarks/plot.py [FILE.csv ...] [--out DIR]
 
-Reads the CSVs that bench.py wrote (default: all of benchmarks/results, the newest row of each
-problem counts) and writes PNGs to docs/images. Needs matplotlib.
+Reads the CSVs that bench.py and studies.py wrote (default: all of benchmarks/results, the newest
+row of each problem counts) and writes PNGs to docs/images. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -17,34 +17,14 @@ if __package__ in (None, ""):
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import records, shapes
+from benchmarks import plot_sm90, records, shapes
+from benchmarks.figures import COLORS, Rows, pick, save, subtitle
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
-COLORS = {"bf16": "#0072B2", "fp16": "#E69F00", "known": "#999999"}
-DPI = 110
 
 # GPU: peak of the tensor cores in TFLOP/s at the clock they sustain in bursts, and the rate of a
 # device-to-device copy in TB/s, both measured.
 ROOFS = {"H200": (989.0, 4.28)}
-
-Rows = list[dict[str, str]]
-
-
-def pick(measured: Rows, gpu: str | None, state: str) -> Rows:
-    """The rows of one GPU and state: the GPU that the newest row names, unless one is given."""
-    of_state = [row for row in measured if row["state"] == state and row["suite"] != "cpu"]
-    if gpu is None and of_state:
-        gpu = max(of_state, key=lambda row: row["date"])["gpu"]
-    return [row for row in of_state if gpu is not None and gpu in row["gpu"]]
-
-
-def subtitle(rows: Rows) -> str:
-    newest = max(rows, key=lambda row: row["date"])
-    return (
-        f"{newest['gpu']}, {newest['state']}, torch {newest['torch']}, cuBLAS {newest['cublas']}, "
-        f"{newest['date'][:10]}, commit {newest['commit']}"
-    )
-
 
 LADDER_SHAPE = shapes.SUITES["ladder"][0]
 
@@ -137,15 +117,6 @@ def draw_ratios(plt, rows: Rows, suite: str, path: Path) -> None:
     save(plt, figure, path)
 
 
-def save(plt, figure, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.tight_layout()
-    # No date in the file: the same rows give the same bytes.
-    figure.savefig(path, dpi=DPI, metadata={"Software": None})
-    plt.close(figure)
-    print(f"wrote {path}")
-
-
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -157,9 +128,10 @@ def main(argv: list[str] | None = None) -> int:
         "--out", type=Path, default=IMAGES, metavar="DIR", help="default: %(default)s"
     )
     args = parser.parse_args(argv)
-    measured = records.read_all(args.files) if args.files else records.recorded()
-    rows = pick(measured, args.gpu, args.state)
-    if not rows:
+    files = args.files or sorted(records.RESULTS.glob("*.csv"))
+    rows = pick(records.read_all(files), args.gpu, args.state)
+    studied = pick(records.read_others(files, "smem_bytes"), args.gpu, args.state)
+    if not rows and not studied:
         print("no measurement of a GPU to draw: run benchmarks/bench.py on one", file=sys.stderr)
         return 2
     try:
@@ -178,6 +150,7 @@ def main(argv: list[str] | None = None) -> int:
         draw_roofline(plt, rows, args.out / f"roofline{end}")
     for suite in suites:
         draw_ratios(plt, rows, suite, args.out / f"ratio-{suite}{end}")
+    plot_sm90.draw_all(plt, rows, studied, args.out, end)
     return 0
 
 

@@ -3,7 +3,8 @@
     python benchmarks/tables.py [--page FILE.md ...] [--gpu NAME]
 
 A page holds pairs of lines, `<!-- table: NAME -->` and `<!-- end -->`; what stands between them is
-replaced. NAME is ladder, profile, summary, exactness, host, or a suite of bench.py.
+replaced. NAME is ladder, profile, summary, exactness, host, a suite of bench.py, profile-sm90, or
+study- and a study of studies.py.
 """
 
 from __future__ import annotations
@@ -19,39 +20,13 @@ if __package__ in (None, ""):
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import plot, records, shapes
+from benchmarks import records, shapes, tables_sm90
+from benchmarks.figures import pick
+from benchmarks.markdown import DTYPES, Rows, clocks, figures, made_with, markdown
 
 HERE = Path(__file__).resolve().parent
 PAGES = (HERE.parent / "README.md", *sorted((HERE.parent / "docs").glob("*.md")))
 PEERS = HERE / "peers" / "cublaslt-h200.csv"
-DTYPES = ("bf16", "fp16")
-
-Rows = list[dict[str, str]]
-
-
-def markdown(header: list[str], lines: list[list[str]]) -> list[str]:
-    """A Markdown table: the first column left-aligned, the others right-aligned."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *lines)]
-
-
-def made_with(row: dict[str, str]) -> str:
-    parts = [row["gpu"], f"driver {row['driver']}", f"torch {row['torch']}"]
-    parts += [f"cuBLAS {row['cublas']}", f"commit {row['commit']}", row["date"][:10]]
-    return f"*{', '.join(part for part in parts if not part.endswith(' '))}*"
-
-
-def _clocks(rows: Rows) -> str:
-    read = [row for row in rows if row["sm_clock_mhz"]]
-    if not read:
-        return ""
-    parts = []
-    for column, unit in (("sm_clock_mhz", "MHz"), ("power_w", "W"), ("temperature_c", "°C")):
-        values = [float(row[column]) for row in read if row[column]]
-        if values:
-            ends = dict.fromkeys(f"{end:.0f}" for end in (min(values), max(values)))
-            parts.append(f"{' to '.join(ends)} {unit}")
-    return f" Under load: {', '.join(parts)}."
 
 
 def ladder(rows: Rows) -> list[str]:
@@ -65,7 +40,7 @@ def ladder(rows: Rows) -> list[str]:
             line = [f"`{kernel}`"]
             for dtype in DTYPES:
                 row = of_shape.get((dtype, kernel))
-                line += _figures(row, ("time_us", 1), ("ratio_torch", 3), ("tflops", 0))
+                line += figures(row, ("time_us", 1), ("ratio_torch", 3), ("tflops", 0))
             known = shapes.RTX5060_RATIOS.get(kernel)
             at_known_size = shape == shapes.SUITES["ladder"][0] and known is not None
             cells.append([*line, f"{known:.2f}" if at_known_size else "-"])
@@ -73,14 +48,8 @@ def ladder(rows: Rows) -> list[str]:
         for dtype in DTYPES:
             header += [f"{dtype} µs", "x torch", "TFLOP/s"]
         lines += [f"{shape}:", "", *markdown([*header, "RTX 5060 x torch"], cells), ""]
-        lines += [made_with(next(iter(of_shape.values()))) + _clocks(list(of_shape.values())), ""]
+        lines += [made_with(next(iter(of_shape.values()))) + clocks(list(of_shape.values())), ""]
     return lines
-
-
-def _figures(row: dict[str, str] | None, *columns: tuple[str, int]) -> list[str]:
-    return [
-        f"{float(row[name]):.{digits}f}" if row and row[name] else "-" for name, digits in columns
-    ]
 
 
 def _peers() -> dict[tuple[shapes.Shape, str], str]:
@@ -104,12 +73,10 @@ def suite(rows: Rows, name: str) -> list[str]:
             if auto is None:
                 continue
             peer = peers.get((shape, dtype))
-            line = [str(shape), dtype, *_figures(torch_row, ("time_us", 1))]
-            line += [*_figures(cublas_row, ("time_us", 1)), f"{float(peer):.1f}" if peer else "-"]
-            line += _figures(auto, ("time_us", 1), ("tflops", 0), ("tbs", 2), ("ratio_torch", 2))
-            line += _figures(auto, ("ratio_cublas", 2), ("err", 2)) + _figures(
-                torch_row, ("err", 2)
-            )
+            line = [str(shape), dtype, *figures(torch_row, ("time_us", 1))]
+            line += [*figures(cublas_row, ("time_us", 1)), f"{float(peer):.1f}" if peer else "-"]
+            line += figures(auto, ("time_us", 1), ("tflops", 0), ("tbs", 2), ("ratio_torch", 2))
+            line += figures(auto, ("ratio_cublas", 2), ("err", 2)) + figures(torch_row, ("err", 2))
             lines.append(line)
     return [*markdown(header, lines), "", made_with(next(iter(found.values()))), ""]
 
@@ -191,22 +158,13 @@ def host(rows: Rows) -> list[str]:
     for row in sorted(rows, key=lambda row: row["date"]):
         newest[row["call"], row["dtype"]] = row
     lines = [
-        [call, dtype, *_figures(row, ("torch_us", 1), ("vitamin_us", 1), ("ratio", 2))]
+        [call, dtype, *figures(row, ("torch_us", 1), ("vitamin_us", 1), ("ratio", 2))]
         for (call, dtype), row in newest.items()
     ]
     if not lines:
         return []
     header = ["call", "type", "`torch.mm` µs", "vitamin_hgemm µs", "x torch"]
     return [*markdown(header, lines), "", made_with(next(iter(newest.values()))), ""]
-
-
-def read_others(folder: Path, kind: str, column: str, gpu: str | None = None) -> Rows:
-    """Rows of the CSVs that another script than bench.py wrote, known by a column."""
-    rows = []
-    for path in sorted(folder.glob(f"*{kind}*.csv")):
-        with path.open(newline="") as file:
-            rows += [r for r in csv.DictReader(file) if column in r and (gpu or "") in r["gpu"]]
-    return [row for row in rows if not row["gpu"].startswith("cpu")]
 
 
 def fill(text: str, tables: dict[str, list[str]]) -> str:
@@ -217,7 +175,30 @@ def fill(text: str, tables: dict[str, list[str]]) -> str:
         lines = tables[name] or ["Not measured yet.", ""]
         return "\n".join([f"<!-- table: {name} -->", "", *lines, "<!-- end -->"])
 
-    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end -->", table, text, flags=re.DOTALL)
+    return re.sub(r"<!-- table: ([\w-]+) -->\n.*?<!-- end -->", table, text, flags=re.DOTALL)
+
+
+def make_tables(files: list[Path], gpu: str | None) -> dict[str, list[str]]:
+    """Every table by its name; empty where there are no rows for it."""
+
+    def states(rows: Rows) -> Rows:
+        return [row for state in ("cold", "hot") for row in pick(rows, gpu, state)]
+
+    def others(column: str) -> Rows:
+        return [row for row in records.read_others(files, column) if (gpu or "") in row["gpu"]]
+
+    rows = states(records.read_all(files))
+    tables = {name: suite(rows, name) for name in shapes.CLASSES}
+    tables["ladder"] = ladder(rows)
+    tables["summary"] = summary(rows)
+    tables["exactness"] = exactness(rows)
+    tables["profile"] = profile(others("cp_async_wavefronts"))
+    tables["host"] = host(others("call"))
+    tables["ladder-sm90"] = tables_sm90.ladder(rows)
+    tables["profile-sm90"] = tables_sm90.profile(others("stall_gmma"))
+    studied = states(records.read_others(files, "smem_bytes"))
+    tables |= {f"study-{name}": tables_sm90.study(studied, name) for name in shapes.STUDIES}
+    return tables
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -230,14 +211,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--gpu", help="part of the GPU's name; default: that of the newest row")
     parser.add_argument("--results", type=Path, default=records.RESULTS, metavar="DIR")
     args = parser.parse_args(argv)
-    measured = records.recorded(args.results)
-    rows = [row for s in ("cold", "hot") for row in plot.pick(measured, args.gpu, s)]
-    tables = {name: suite(rows, name) for name in shapes.CLASSES}
-    tables["ladder"] = ladder(rows)
-    tables["summary"] = summary(rows)
-    tables["exactness"] = exactness(rows)
-    tables["profile"] = profile(read_others(args.results, "profile", "cuda_kernel", args.gpu))
-    tables["host"] = host(read_others(args.results, "host", "vitamin_us", args.gpu))
+    files = sorted(args.results.glob("*.csv"))
+    tables = make_tables(files, args.gpu)
     for page in args.page:
         text = page.read_text()
         filled = fill(text, tables)

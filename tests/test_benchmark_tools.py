@@ -7,7 +7,7 @@ import pytest
 import torch
 from measurements import ladder_rows, measured_rows
 
-from benchmarks import host, ncu, plot, profile, records, shapes, tables
+from benchmarks import host, metrics, ncu, plot, profile, profiled, records, shapes, tables
 
 # Plots
 
@@ -83,7 +83,7 @@ RAW = """==PROF== Connected to process 77 (/usr/bin/python3)
 
 def test_metrics_are_chosen_by_what_the_gpu_offers():
     names = ncu.parse_names(NAMES)
-    chosen_metrics = ncu.choose(names)
+    chosen_metrics = ncu.choose(metrics.LADDER.metrics, names)
     assert chosen_metrics["time_ns"] == "gpu__time_duration.sum"
     assert chosen_metrics["ldmatrix_conflicts"].startswith("smsp__sass_l1tex_data_bank_conflicts")
     assert chosen_metrics["tensor_pct"].startswith("sm__pipe_tensor_op_hmma")
@@ -95,8 +95,9 @@ def test_metrics_are_chosen_by_what_the_gpu_offers():
 
 
 def test_unknown_metrics_are_dropped_and_the_next_name_tried():
-    everything = ncu.choose(set())
-    assert set(everything) == set(ncu.METRICS)
+    known = metrics.LADDER.metrics
+    everything = ncu.choose(known, set())
+    assert set(everything) == set(known)
     log = (
         "==PROF== sm__warps_active is fine\n"
         "==ERROR== Failed to find metric dram__bytes_read.sum\n"
@@ -104,7 +105,7 @@ def test_unknown_metrics_are_dropped_and_the_next_name_tried():
     )
     refused = ncu.complained(log, everything.values())
     assert refused == {"dram__bytes_read.sum", "memory_l1_wavefronts_shared"}
-    again = ncu.choose(set(), refused)
+    again = ncu.choose(known, set(), refused)
     assert again["dram_read_bytes"] == "dram__bytes_op_read.sum"
     assert "shared_wavefronts" not in again
 
@@ -128,12 +129,15 @@ def test_conflict_shares_come_from_the_longest_launch():
     chosen_metrics = {"time_ns": "gpu__time_duration.sum", "load_conflicts": "ld"}
     chosen_metrics |= {"load_wavefronts": "wf", "store_conflicts": "absent"}
     group = ncu.groups(ncu.parse_raw(RAW))[0]
-    main = profile.longest(group, chosen_metrics)
+    main = profiled.longest(group, chosen_metrics)
     assert main.name == "void naive<float, 2>()"
-    values = profile.case_values(main, chosen_metrics)
+    values = profiled.columns_of(main, chosen_metrics, metrics.LADDER)
     assert values["load_conflict_pct"] == 25.0
     assert "store_conflict_pct" not in values
-    table = profile.table_lines([("bf16", "sm80_naive", values), ("fp16", "sm80", None)])
+    shape = shapes.Shape(8, 8, 8)
+    naive, refused = (profiled.Case("bf16", shape, name) for name in ("sm80_naive", "sm80"))
+    read = [(naive, profiled.Reading(2, main.name, values)), (refused, None)]
+    table = profile.table_lines(metrics.LADDER, read)
     assert table[2].split()[:5] == ["bf16", "sm80_naive", "412.3", "-", "25.00"]
     assert "can't run" in table[3]
 
@@ -163,14 +167,15 @@ def test_profiling_goes_on_without_the_metrics_that_ncu_lacks(tmp_path):
     fake = tmp_path / "ncu"
     fake.write_text(FAKE_NCU.format(python=sys.executable))
     fake.chmod(0o755)
-    launches, chosen_metrics = ncu.profile(str(fake), ["python", "launch"])
+    known = metrics.LADDER.metrics
+    launches, chosen_metrics = ncu.profile(str(fake), ["python", "launch"], known)
     assert len(launches) == 1
     assert chosen_metrics["dram_read_bytes"] == "dram__bytes_op_read.sum"  # refused: the next name
     assert chosen_metrics["dram_write_bytes"] == "dram__bytes_op_write.sum"  # n/a: the next name
     assert "l2_hit_pct" not in chosen_metrics  # n/a, and there is no other name
     assert launches[0].values[chosen_metrics["time_ns"]] == 7
     with pytest.raises(ncu.NcuError, match="no permission"):
-        ncu.profile(str(fake), ["python"])
+        ncu.profile(str(fake), ["python"], known)
 
 
 def test_profile_says_what_it_misses(capsys):

@@ -40,11 +40,13 @@ def test_parse_shape_says_what_it_wants(text):
 def test_suites_cover_their_classes():
     counts = {name: len(members) for name, members in shapes.SUITES.items()}
     assert counts == {
-        "ladder": 1, "large": 18, "mid": 13, "decode": 16, "unaligned": 15, "batched": 8
+        "ladder": 1, "ladder-sm90": 1,
+        "large": 18, "mid": 13, "decode": 16, "unaligned": 15, "batched": 8
     }  # fmt: skip
     for name, members in shapes.SUITES.items():
         assert len(set(members)) == len(members)
         assert all((shape.batch > 0) == (name == "batched") for shape in members)
+    assert shapes.CLASSES == ("large", "mid", "decode", "unaligned", "batched")
     for shape in shapes.SUITES["unaligned"]:
         pitches = {shape.k if shape.layout[0] == "n" else shape.m, shape.n}
         pitches.add(shape.n if shape.layout[1] == "n" else shape.k)
@@ -58,7 +60,8 @@ def test_quick_never_leaves_nothing():
     assert shapes.quick((Shape(16384, 16384, 16384), Shape(8192, 8192, 8192))) == (
         Shape(8192, 8192, 8192),
     )
-    for members in shapes.SUITES.values():
+    for suite in ("ladder", *shapes.CLASSES):
+        members = shapes.SUITES[suite]
         assert all(shape.flops <= shapes.QUICK_FLOPS for shape in shapes.quick(members))
 
 
@@ -204,7 +207,8 @@ def chosen(*argv):
 
 def test_problems_that_are_asked_for():
     assert {suite for suite, _ in chosen()} == set(shapes.SUITES)
-    assert records.file_name(FACTS, shapes.SUITES) == "nvidia-h200-all-20261130T080000Z.csv"
+    for run in (shapes.SUITES, ("ladder", *shapes.CLASSES)):  # the second: a GPU without WGMMA
+        assert records.file_name(FACTS, run) == "nvidia-h200-all-20261130T080000Z.csv"
     assert (
         chosen("--ladder") == chosen("--suite", "ladder") == [("ladder", Shape(4096, 4096, 4096))]
     )
@@ -246,12 +250,14 @@ def test_cuda_is_not_promised_where_there_is_none(capsys, monkeypatch):
 
 
 def test_run_without_a_gpu():
-    command = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "--device", "cpu", "--ladder"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "--device", "cpu"]
+    command += ["--suite", "ladder", "ladder-sm90"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f"{4 * len(shapes.CPU_SHAPES)} measurements, 0 wrong" in done.stdout
     assert "timed and checked here" in done.stdout
     assert "not run here" in done.stdout or "no plan:" in done.stdout
+    assert "ladder-sm90: its kernels run on compute capability 9.0 only" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -331,7 +337,7 @@ def test_commit_can_be_given(monkeypatch):
 
 
 def test_benchmark_scripts_leave_the_standard_librarys_profile_alone():
-    for name in ("bench", "plot", "profile"):
+    for name in ("bench", "plot", "profile", "profiled", "studies", "tables"):
         command = f"import runpy, sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); "
         command += f"runpy.run_path({str(ROOT / 'benchmarks' / (name + '.py'))!r}, run_name='x'); "
         command += "import cProfile"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from measurements import ROOT  # noqa: F401  (puts the root on the path)
 
-from benchmarks import bench, profile, records, shapes, timing
+from benchmarks import bench, profiled, records, shapes, studies, timing
 
 pytestmark = pytest.mark.gpu
 
@@ -49,5 +49,18 @@ def test_a_refusal_is_kept_and_the_others_are_timed(device):
 
 
 def test_the_profiled_program_runs_without_a_profiler():
-    arguments = ["launch", "--shape", "128x128x128:nn", "--kernels", "cublas", "sm80_bcf", "auto"]
-    assert profile.main(arguments) == 0
+    shape = shapes.Shape(128, 128, 128)
+    profiled.launch([profiled.Case("bf16", shape, name) for name in ("cublas", "sm80_bcf", "auto")])
+
+
+def test_a_study_is_timed_and_checked(device, tmp_path, monkeypatch):
+    if torch.cuda.get_device_capability(device) != (9, 0):
+        pytest.skip("the study's kernels need compute capability 9.0")
+    kernels = ("sm90_v2_tma_wgmma_sw0", "sm90_v2_tma_wgmma", "sm90_gone")
+    small = shapes.Study(kernels, (shapes.Shape(256, 264, 272, "nt"),), ())
+    monkeypatch.setattr(studies, "STUDIES", {"swizzle": small})
+    assert studies.main(["--only", "swizzle", "--no-ncu", "--out", str(tmp_path)]) == 0
+    rows = records.read_others(tmp_path.glob("*.csv"), "smem_bytes")
+    assert [row["kernel"] for row in rows] == ["torch", "cublas", *kernels[:2]]
+    assert all(float(row["err"]) <= 1 for row in rows[2:])
+    assert int(rows[2]["smem_bytes"]) > 0

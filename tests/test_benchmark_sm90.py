@@ -369,3 +369,13 @@ def test_nothing_measured_leaves_empty_tables(tmp_path):
         f"study-{name}" for name in shapes.STUDIES
     }
     assert not any(made.values())
+
+
+def test_the_page_has_a_place_for_every_table_and_picture():
+    docs = tables.HERE.parent / "docs"
+    text = (docs / "hopper_ladder.md").read_text()
+    for name in ("ladder-sm90", "profile-sm90", *(f"study-{name}" for name in shapes.STUDIES)):
+        assert text.count(f"<!-- table: {name} -->\n") == 1
+    for name in ("hopper-ladder", *(f"study-{name}" for name in plot_sm90.STUDY_PLOTS)):
+        assert text.count(f"](images/{name}.png)") == 1
+    assert all(f"`{kernel}`" in text for kernel in shapes.SM90_STEPS)

@@ -284,6 +284,40 @@ def test_derived_columns_of_the_hopper_ladder():
     assert lines[2].endswith("gmma 100")
 
 
+FAKE_NCU = """#!{python}
+import pathlib, sys
+arguments = sys.argv[1:]
+if "--query-metrics" in arguments:
+    sys.exit()
+log = pathlib.Path(arguments[arguments.index("--log-file") + 1])
+names = ["atan_kernel"]
+for case in arguments[arguments.index({program!r}) + 1 :]:
+    kernel = case.split("/")[2]
+    names += [] if kernel == "refused" else [kernel]
+    names += ["reduce"] if kernel == "split" else []
+    names += ["atan_kernel"] if kernel != "lost" else []
+rows = [["ID", "Kernel Name", "gpu__time_duration.sum"], ["", "", "ns"]]
+rows += [[str(i), name, str(9 - len(name) % 5)] for i, name in enumerate(names)]
+log.write_text("\\n".join(",".join('"' + cell + '"' for cell in row) for row in rows))
+"""
+
+
+def test_readings_are_matched_to_their_cases(tmp_path):
+    fake = tmp_path / "ncu"
+    fake.write_text(FAKE_NCU.format(python=sys.executable, program=profiled.__file__))
+    fake.chmod(0o755)
+    cases = [profiled.Case("bf16", SIZE, name) for name in ("split", "refused", "plain")]
+    readings, chosen = profiled.read(str(fake), cases, metrics.STUDY)
+    assert [one and (one.launches, one.cuda_kernel) for one in readings] == [
+        (2, "split"), None, (1, "plain")
+    ]  # fmt: skip
+    assert readings[2].texts() == {"time_ns": "9"}
+    assert chosen == {"time_ns": "gpu__time_duration.sum"}
+    assert "registers" in profiled.missing(metrics.STUDY, chosen)
+    with pytest.raises(profiled.ncu.NcuError, match="2 of 3 cases"):
+        profiled.read(str(fake), [*cases[1:], profiled.Case("bf16", SIZE, "lost")], metrics.STUDY)
+
+
 def test_either_profile_has_its_table(tmp_path):
     common = FACTS | {"dtype": "bf16", "layout": "nt", "batch": "0", "cuda_kernel": "k"}
     common |= dict.fromkeys(("m", "n", "k"), "8192")

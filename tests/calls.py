@@ -6,12 +6,33 @@ import itertools
 
 import pytest
 import torch
-from reference import INT_OF, judge, nan_filled_empty
+from reference import INT_OF, judge, nan_filled_empty, operand
 
 import vitamin_hgemm
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 CHOOSERS = ("auto", "sm80")
+AMPERE_STEPS = ("sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw")
+HOPPER_STEPS = (
+    "sm90_v1_simt",
+    "sm90_v2_tma_wgmma",
+    "sm90_v4_warp_specialized",
+    "sm90_v5_setmaxnreg",
+    "sm90_v6_persistent",
+    "sm90_v8_cluster",
+    "sm90_v10_tma_store",
+    "sm90_v11_hilbert",
+)
+# Kernels of the studies: a step with another swizzle, ring, L2 promotion, box, cluster or order.
+HOPPER_STUDIES = (
+    *(f"sm90_v2_tma_wgmma_{swizzle}" for swizzle in ("sw0", "sw32", "sw64")),
+    *(f"sm90_v4_warp_specialized_s{stages}" for stages in (2, 3, 4, 5, 6)),
+    *(f"sm90_v4_warp_specialized_l2_{promotion}" for promotion in ("none", "64", "128")),
+    *(f"sm90_v4_warp_specialized_box_{rows}" for rows in (32, 64)),
+    "sm90_v8_cluster_1x2",
+    *(f"sm90_v11_{order}" for order in ("row", "grouped", "serpentine")),
+    *(f"sm90_v11_{order}_nc" for order in ("row", "grouped", "serpentine", "hilbert")),
+)
 
 
 @functools.cache
@@ -20,10 +41,44 @@ def table():
 
 
 def kernel_names(device="cuda"):
-    """Everything that kernel= takes; on the CPU "auto" is all there is."""
+    """What kernel= takes but for the studies' kernels; on the CPU "auto" is all there is."""
     if torch.device(device).type == "cpu":
         return ["auto"]
-    return [*CHOOSERS, *(name for name in table() if name not in CHOOSERS)]
+    return [*CHOOSERS, *(name for name, entry in table().items() if entry["family"] != "study")]
+
+
+def _fits(entry, device):
+    """Whether the device has the compute capability and the shared memory for the kernel."""
+    facts = torch.cuda.get_device_properties(device)
+    cc = facts.major * 10 + facts.minor
+    known = entry["min_cc"] <= cc <= (entry["max_cc"] or cc)
+    return known and entry["smem_bytes"] <= facts.shared_memory_per_block_optin
+
+
+def kernels_here(device="cuda"):
+    """Those of kernel_names() that the device can run."""
+    entries = table()
+    return [n for n in kernel_names(device) if n not in entries or _fits(entries[n], device)]
+
+
+def layout_of(name):
+    """A layout that the kernel takes, "nn" unless it is made for another."""
+    layouts = "all" if name in CHOOSERS else table()[name]["layouts"]
+    return "nn" if layouts == "all" else layouts
+
+
+def padded(rows, cols, dtype, device, layout="n", **options):
+    """operand() with rows padded to a multiple of 16 bytes, not 0: what every kernel can load."""
+    inner = cols if layout == "n" else rows
+    pad = -inner % 8 if inner else 8
+    return operand(rows, cols, dtype, device, layout=layout, pad=pad, **options)
+
+
+def padded_pairs(m, n, k, dtype, device, **options):
+    """The same a and b, padded(), by what layout_of() may say."""
+    a = padded(m, k, dtype, device, **options)
+    b = padded(k, n, dtype, device, **options)
+    return {"nn": (a, b), "nt": (a, padded(k, n, dtype, device, "t", values=b, **options))}
 
 
 def need_memory(gib):
@@ -92,18 +147,15 @@ def duty(name, a, b):
     entry = table().get(name)
     if entry is None:
         return True
-    device = torch.cuda.get_device_properties(a.device)
-    cc = device.major * 10 + device.minor
-    if cc < entry["min_cc"] or (entry["max_cc"] and cc > entry["max_cc"]):
-        return False
-    if entry["smem_bytes"] > device.shared_memory_per_block_optin:
+    if not _fits(entry, a.device):
         return False
     native = all(1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b))
     aligned = _aligned(a) and _aligned(b) and native
-    if entry["family"] == "ladder":
+    if entry["layouts"] != "all":
         if min(*a.shape[-2:], *b.shape[-2:]) <= 1:
             return None
-        return aligned and all(x.stride(-1) == 1 for x in (a, b))
+        inner = zip((a, b), entry["layouts"], strict=True)
+        return aligned and all(x.stride(-1 if kind == "n" else -2) == 1 for x, kind in inner)
     if entry["family"] == "cublas":
         return _cublas_duty(a, b)
     return entry["any_align"] or aligned or None

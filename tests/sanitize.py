@@ -48,18 +48,37 @@ class Call:
     activation: str = "none"
     wide: bool = False  # out_dtype=torch.float32
     out: str = "rows"  # or "columns", or "padded" rows
-    only: str = ""  # the kernel to run it by; empty: all
+    only: str | tuple = ""  # what the names of the kernels to run it by start with; empty: all
+    studies: bool = False  # the studies' kernels run it too
 
     def __str__(self):
-        special = [f.name for f in fields(self)[3:] if getattr(self, f.name) != f.default]
+        special = [f.name for f in fields(self)[3:-2] if getattr(self, f.name) != f.default]
         options = [f"{name}={getattr(self, name)}" for name in special]
         return " ".join([f"{self.m}x{self.n}x{self.k}", *options])
+
+
+# One block an SM, each of which takes tiles of 128x256 until there are none left.
+PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11")
+
+
+def hopper_calls():
+    """For the steps that take b stored [N, K] in rows of whole 16 bytes."""
+    return [
+        Call(67, 69, 71, "nt", pad=1, bias=True, activation="gelu", studies=True),
+        # More k-tiles than stages, edges on all sides.
+        Call(200, 264, 520, "nt", out="padded", studies=True),
+        # 140 tiles, on 132 SMs.
+        Call(130, 17800, 72, "nt", only=PERSISTENT, studies=True),
+        Call(136, 72, 0, "nt", pad=8, bias=True),
+        Call(136, 72, 1, "nt", pad=7, wide=True),
+        Call(1, 1, 8, "nt"),
+    ]
 
 
 def calls_for(tool):
     """Small enough for the tool; the first ones go through every kernel."""
     every = ("nn", "nt", "tn", "tt")
-    aligned = [Call(136, 72, 72, layout) for layout in every]
+    aligned = [Call(136, 72, 72, layout, studies=True) for layout in every] + hopper_calls()
     ragged = [Call(67, 69, 71, layout, bias=True, activation="gelu") for layout in every]
     split_k = [Call(16, 24, 2048), Call(17, 23, 2051, "nt")]
     # The smallest that "auto" repacks, on a large GPU.
@@ -149,6 +168,21 @@ def run_call(torch, name, call, dtype):
     return "ok" if untouched else "wrote between the rows of out"
 
 
+def kernels_of(device_cc, table):
+    """ "auto" and the kernels for that compute capability, but for the baseline."""
+    own = [entry for entry in table if entry["family"] != "cublas"]
+    fit = [e for e in own if e["min_cc"] <= device_cc <= (e["max_cc"] or device_cc)]
+    return ["auto", *(entry["name"] for entry in fit)]
+
+
+def takes(name, entry, call):
+    """Whether the call is for that kernel; `entry` is None for "auto" and a family."""
+    if entry is None or not name.startswith(call.only):
+        return name.startswith(call.only)
+    of_layout = entry["layouts"] in ("all", call.layout)
+    return of_layout and (call.studies or entry["family"] != "study")
+
+
 def size_of(path):
     return path.stat().st_size if path.exists() else 0
 
@@ -172,14 +206,16 @@ def drive(tool, kernels, seconds, log):
     sys.path.append(str(ROOT))
     import vitamin_hgemm
 
+    table = {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
     if not kernels:
-        kernels = ["auto", *(k["name"] for k in vitamin_hgemm.kernels() if k["name"] != "cublas")]
+        major, minor = torch.cuda.get_device_capability()
+        kernels = kernels_of(major * 10 + minor, table.values())
     work = [
         (call, dtype, name)
         for call in calls_for(tool)
         for dtype in (torch.float16, torch.bfloat16)
         for name in kernels
-        if call.only in ("", name)
+        if takes(name, table.get(name), call)
     ]
     seed = int(time.time())
     torch.manual_seed(seed)

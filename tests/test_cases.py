@@ -11,7 +11,17 @@ import random
 
 import pytest
 import torch
-from calls import CHOOSERS, LAYOUTS, Failures, call, kernel_names, measure_memory
+from calls import (
+    CHOOSERS,
+    LAYOUTS,
+    Failures,
+    call,
+    kernel_names,
+    layout_of,
+    measure_memory,
+    padded,
+    padded_pairs,
+)
 from reference import Guarded, assert_close, nan_filled_empty, operand
 
 
@@ -102,6 +112,7 @@ def test_case_11_padding_of_k_makes_no_nan(any_device, dtype):
             b[-1, ::2] = -math.inf
             failures.check_all(a, b)
             failures.check_all(b.mT, a.mT)
+            failures.check_all(a, padded(k, 24, dtype, any_device, "t", values=b))
 
 
 def test_case_12_nothing_of_an_old_output_shows(any_device, dtype):
@@ -110,7 +121,9 @@ def test_case_12_nothing_of_an_old_output_shows(any_device, dtype):
         for m, n, k in [(5, 7, 3), (65, 33, 0), (130, 129, 70), (1, 300, 20), (16, 24, 3000)]:
             a, b = operand(m, k, dtype, any_device), operand(k, n, dtype, any_device)
             failures.check_all(a, b)
+            pairs = padded_pairs(m, n, k, dtype, any_device)
             for name in kernel_names(any_device):
+                a, b = pairs[layout_of(name)]
                 with nan_filled_empty():
                     assert torch.empty(1, dtype=dtype, device=any_device).isnan()
                     try:
@@ -192,9 +205,10 @@ def test_case_15_overlapping_views_are_not_materialised(device, dtype):
 def test_case_17_transposed_and_row_strided_out(any_device, dtype):
     with Failures() as failures:
         for m, n, k in [(64, 64, 64), (33, 70, 40), (1, 9, 8), (130, 129, 65)]:
-            a, b = operand(m, k, dtype, any_device), operand(k, n, dtype, any_device)
+            pairs = padded_pairs(m, n, k, dtype, any_device)
             for strides in [(1, m), (1, m + 5), (n + 3, 1), (2 * n, 2), (n, 1)]:
                 for name in kernel_names(any_device):
+                    a, b = pairs[layout_of(name)]
                     guarded = Guarded((m, n), dtype, any_device, strides=strides)
                     must = True if name in CHOOSERS else None
                     failures.check(name, a, b, out=guarded.view, must=must)
@@ -248,10 +262,11 @@ def test_case_20_writes_stay_within_out(any_device, dtype):
     """`out` 2, 6 and 14 bytes past alignment, and in padded rows."""
     with Failures() as failures:
         for m, n, k in [(64, 64, 64), (63, 61, 33), (1, 1, 1), (130, 257, 40), (16, 24, 3000)]:
-            a, b = operand(m, k, dtype, any_device), operand(k, n, dtype, any_device, pad=-n % 8)
+            pairs = padded_pairs(m, n, k, dtype, any_device)
             bias = new(n, dtype=dtype, device=any_device)
             for offset, pad in itertools.product((0, 2, 6, 14), (0, 1, 4, 8)):
                 for name in kernel_names(any_device):
+                    a, b = pairs[layout_of(name)]
                     guarded = Guarded((m, n), dtype, any_device, offset=offset, pad=pad)
                     must = True if name in CHOOSERS else None
                     failures.check(name, a, b, out=guarded.view, must=must, bias=bias)

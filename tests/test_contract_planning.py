@@ -5,21 +5,23 @@ import functools
 
 import pytest
 import torch
-from calls import measure_memory
+from calls import AMPERE_STEPS, HOPPER_STEPS, HOPPER_STUDIES, layout_of, measure_memory
 
 import vitamin_hgemm
 from vitamin_hgemm import planning
 
 PRESETS = planning.PRESETS
 LAYOUTS = ("nn", "nt", "tn", "tt")
-LADDER = ["sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw"]
 
 
 def test_kernels():
     table = vitamin_hgemm.kernels()
     names = [entry["name"] for entry in table]
     assert len(set(names)) == len(names)
-    assert [name for name in names if name in LADDER] == LADDER
+    steps = [entry["name"] for entry in table if entry["family"] == "ladder"]
+    assert steps == [*AMPERE_STEPS, *HOPPER_STEPS]
+    studies = {entry["name"] for entry in table if entry["family"] == "study"}
+    assert studies == set(HOPPER_STUDIES)
     assert "cublas" in names and any(entry["family"] == "sm80" for entry in table)
     for entry in table:
         assert set(entry) == {
@@ -91,11 +93,13 @@ def test_plan_is_frozen_and_plain():
 
 
 def test_named_kernel_and_family():
-    for name in [entry["name"] for entry in vitamin_hgemm.kernels()]:
-        plan = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel=name)
+    for entry in vitamin_hgemm.kernels():
+        name = entry["name"]
+        options = dict(layout=layout_of(name), device="H200", kernel=name)
+        plan = vitamin_hgemm.plan(512, 512, 512, **options)
         assert plan.kernel == name
         modelled = plan.candidates != ()
-        assert modelled == (name not in LADDER and name != "cublas")
+        assert modelled == (entry["family"] == "sm80")
         assert (plan.predicted_us is not None) == modelled
         assert ("no model" in str(plan)) != modelled
     family = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel="sm80")
@@ -107,7 +111,8 @@ def test_named_kernel_that_cannot():
         vitamin_hgemm.plan(512, 512, 512, layout="nt", device="A100", kernel="sm80_naive")
     with pytest.raises(RuntimeError, match=r"'sm80_naive' can't run this problem on A100: .+"):
         vitamin_hgemm.plan(512, 511, 512, device="A100", kernel="sm80_naive")
-    large = max(vitamin_hgemm.kernels(), key=lambda entry: entry["smem_bytes"])
+    tiles = [entry for entry in vitamin_hgemm.kernels() if entry["family"] == "sm80"]
+    large = max(tiles, key=lambda entry: entry["smem_bytes"])
     assert large["smem_bytes"] > PRESETS["RTX 4090"].smem_per_block
     with pytest.raises(RuntimeError, match=r"can't run this problem on RTX 4090: .+"):
         vitamin_hgemm.plan(512, 512, 512, device="RTX 4090", kernel=large["name"])

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import sanitize
 import sanitizer_log
+from calls import HOPPER_STEPS, HOPPER_STUDIES, table
 
 SANITIZE = Path(__file__).with_name("sanitize.py")
 CALLS = "call: auto float16 1x1x1\ncalls: 9 of 12, refused: 3, wrong: 0\n"
@@ -106,6 +108,33 @@ def test_digest_keeps_the_reports_and_is_short():
 def test_said_names_the_call_before_each_message_and_the_last():
     said = sanitizer_log.said("call: a\ncall: b\nwrong: b: x\ncall: c\ncall: d\n")
     assert said.split("\n") == ["call: b", "wrong: b: x", "call: d", ""]
+
+
+@pytest.mark.parametrize("tool", sanitize.TOOLS)
+def test_every_kernel_for_the_gpu_has_calls(tool):
+    """Steps have more than the studies' kernels, and none has a layout that it refuses."""
+    calls = sanitize.calls_for(tool)
+    names = sanitize.kernels_of(90, table().values())
+    assert set(names) == {"auto", *table()} - {"cublas"}
+    for name in names:
+        own = [call for call in calls if sanitize.takes(name, table().get(name), call)]
+        shapes = {(call.m, call.n, call.k) for call in own}
+        if name in HOPPER_STUDIES:
+            assert 3 <= len(shapes) <= 4
+        elif name in HOPPER_STEPS:
+            assert len(shapes) > 4 and {call.k for call in own} > {0, 1}
+        for call in own if name != "auto" else ():
+            assert table()[name]["layouts"] in ("all", call.layout)
+    assert not [name for name in sanitize.kernels_of(80, table().values()) if "sm90" in name]
+
+
+def test_persistent_blocks_take_several_tiles():
+    persistent = [name for name in table() if name.startswith(sanitize.PERSISTENT)]
+    assert set(persistent) > {*HOPPER_STEPS[4:]}
+    for name in persistent:
+        tile_m, tile_n, _ = table()[name]["tile"]
+        own = [c for c in sanitize.hopper_calls() if sanitize.takes(name, table()[name], c)]
+        assert max(-(-c.m // tile_m) * -(-c.n // tile_n) for c in own) > 132, name
 
 
 def test_four_tools_leave_few_files(tmp_path):

@@ -5,7 +5,17 @@ import random
 
 import pytest
 import torch
-from calls import CHOOSERS, LAYOUTS, Failures, call, kernel_names
+from calls import (
+    CHOOSERS,
+    LAYOUTS,
+    Failures,
+    call,
+    kernel_names,
+    kernels_here,
+    layout_of,
+    padded,
+    padded_pairs,
+)
 from reference import ACTIVATIONS, ROUNDING, operand
 
 SHAPES = [(130, 136, 72), (64, 64, 64), (129, 127, 65), (5, 9, 3), (300, 24, 2048), (1, 515, 70)]
@@ -17,12 +27,6 @@ def biases(n, dtype, device):
     strided = torch.randn(n, 3, dtype=dtype, device=device)[:, 1]
     single = torch.randn(1, dtype=dtype, device=device).expand(n)
     return [None, torch.randn(n, dtype=dtype, device=device), odd, strided, single]
-
-
-def padded(rows, cols, dtype, device, layout):
-    """Rows padded to a multiple of 16 bytes: what every kernel can load."""
-    inner = cols if layout == "n" else rows
-    return operand(rows, cols, dtype, device, layout=layout, pad=-inner % 8)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -42,14 +46,16 @@ def test_every_combination(device, dtype, layout):
 def test_bias_is_added_before_the_rounding(device, dtype):
     """Sums whose rounding would lose what is left once the bias has cancelled the rest."""
     k, unit = 64, 2 * ROUNDING[dtype][0]
-    a = operand(96, k, dtype, device, values=torch.ones((), dtype=dtype))
-    b = operand(k, 40, dtype, device, values=torch.ones((), dtype=dtype))
-    b[0] += unit
+    pairs = padded_pairs(96, 40, k, dtype, device)
+    for a, b in pairs.values():
+        a.fill_(1)
+        b.fill_(1)
+        b[0] += unit
     bias = torch.full((40,), -float(k), dtype=dtype, device=device)
     assert torch.tensor(k + unit, dtype=dtype).item() == k
-    for name in kernel_names():
+    for name in kernels_here():
         out = torch.full((96, 40), torch.nan, dtype=dtype, device=device)
-        call(name, a, b, out, bias=bias)
+        call(name, *pairs[layout_of(name)], out, bias=bias)
         assert out.eq(unit).all(), f"{name}: {out[0, 0]} is not {unit}"
 
 
@@ -57,9 +63,11 @@ def test_float32_output_is_not_rounded(device, dtype):
     """Sums of integers that neither 16-bit type holds come out exactly."""
     a = torch.randint(-31, 32, (130, 4096), device=device).to(dtype)
     b = torch.randint(-31, 32, (4096, 72), device=device).to(dtype)
+    pairs = {"nn": (a, b), "nt": (a, b.mT.contiguous().mT)}
     want = (a.double() @ b.double()).float()
     assert not want.eq(want.to(dtype).float()).all()
-    for name in kernel_names():
+    for name in kernels_here():
+        a, b = pairs[layout_of(name)]
         out = torch.ops.vitamin.hgemm(a, b, kernel=name, out_dtype=torch.float32)
         assert out.dtype == torch.float32
         assert torch.equal(out, want), name

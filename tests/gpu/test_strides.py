@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from calls import CHOOSERS, LAYOUTS, Failures, kernel_names
+from calls import CHOOSERS, LAYOUTS, Failures, kernel_names, layout_of, padded_pairs
 from reference import Guarded, operand
 
 OFFSETS = range(0, 16, 2)
@@ -34,10 +34,11 @@ def test_every_alignment_of_the_output(device, dtype, out_dtype):
     kind = out_dtype or dtype
     with Failures() as failures:
         for m, n in [(130, 136), (65, 129), (3, 7), (1, 33), (33, 1)]:
-            a, b = operand(m, 64, dtype, device), operand(64, n, dtype, device, pad=-n % 8)
+            pairs = padded_pairs(m, n, 64, dtype, device)
             for offset in range(0, 16, kind.itemsize):
                 for pad, name in itertools.product((0, 1, 3, 8), kernel_names()):
                     guarded = Guarded((m, n), kind, device, pad=pad, offset=offset)
+                    a, b = pairs[layout_of(name)]
                     failures.check(name, a, b, out=guarded.view, out_dtype=out_dtype)
                     guarded.assert_around_untouched(f"{name} at {offset} bytes, pad {pad}")
 
@@ -57,9 +58,9 @@ def test_outputs_of_any_strides(device, dtype, out_dtype):
                 ((3,), (m * n + 5, 1, m)),
                 ((3,), (n, 3 * n, 1)),
             ]:
-                a = operand(m, k, dtype, device, batch=batch)
-                b = operand(k, n, dtype, device, batch=batch)
+                pairs = padded_pairs(m, n, k, dtype, device, batch=batch)
                 for name in kernel_names():
+                    a, b = pairs[layout_of(name)]
                     guarded = Guarded((*batch, m, n), kind, device, strides=strides, offset=4)
                     must = True if name in CHOOSERS else None
                     out = guarded.view

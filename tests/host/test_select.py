@@ -1,21 +1,16 @@
 """The choice of a kernel, on every preset device and over random problems. No GPU is needed."""
 
-import functools
+import dataclasses
 import random
 
 import pytest
 import torch
+from calls import AMPERE_STEPS, HOPPER_STEPS, HOPPER_STUDIES, layout_of, table
 
-import vitamin_hgemm
 from vitamin_hgemm.planning import PRESETS, plan
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 SMALL_SHARED = [name for name, facts in PRESETS.items() if facts.smem_per_block < 100 * 1024]
-
-
-@functools.cache
-def table():
-    return {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
 
 
 def family(name):
@@ -98,10 +93,10 @@ def test_the_same_question_has_the_same_answer():
 
 def test_a_named_kernel_is_the_one_that_is_chosen():
     for name, entry in table().items():
-        chosen = plan(512, 512, 512, device="H200", kernel=name)
+        chosen = plan(512, 512, 512, layout=layout_of(name), device="H200", kernel=name)
         assert chosen.kernel == name
         assert {candidate.kernel for candidate in chosen.candidates} <= {name}
-        if entry["family"] == "ladder":
+        if entry["family"] in ("ladder", "study"):
             assert chosen.splits == 1 and chosen.workspace_bytes == 0
 
 
@@ -113,6 +108,8 @@ def test_tiles_too_large_for_small_parts_are_refused_by_name():
     assert fits, "no production kernel runs on a 99 KB part"
     for device in SMALL_SHARED:
         for name, entry in table().items():
+            if entry["max_cc"]:
+                continue
             if entry["smem_bytes"] > PRESETS[device].smem_per_block:
                 with pytest.raises(RuntimeError, match="shared memory"):
                     plan(512, 512, 512, device=device, kernel=name)
@@ -121,18 +118,36 @@ def test_tiles_too_large_for_small_parts_are_refused_by_name():
 
 
 def test_the_ladder_says_what_it_cannot_do():
-    names = [entry["name"] for entry in family("ladder")]
-    assert names == ["sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw"]
-    for name in names:
-        for layout in ("nt", "tn", "tt"):
-            with pytest.raises(RuntimeError, match="row-major"):
+    """Both ladders and the studies: the operand that is in the way, and what is wrong with it."""
+    for name in (*AMPERE_STEPS, *HOPPER_STEPS, *HOPPER_STUDIES):
+        own = layout_of(name)
+        for layout in set(LAYOUTS) - {own}:
+            with pytest.raises(RuntimeError, match=r": (a|b) is (row|column)-major") as error:
                 plan(128, 128, 128, device="H200", kernel=name, layout=layout)
-        for options in ({"lda": 129}, {"ldb": 132}, {"align_offset": 8}):
-            with pytest.raises(RuntimeError, match="16"):
-                plan(128, 128, 128, device="H200", kernel=name, **options)
+            named = str(error.value).split(": ", 1)[1][0]
+            assert layout["ab".index(named)] != own["ab".index(named)], str(error.value)
+        unaligned = (({"lda": 129}, "a"), ({"ldb": 132}, "b"), ({"align_offset": 8}, "a"))
+        for options, which in unaligned:
+            with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
+                plan(128, 128, 128, device="H200", kernel=name, layout=own, **options)
         # Extents need not be multiples of anything when the rows are.
-        odd = plan(127, 121, 119, lda=120, ldb=128, device="H200", kernel=name)
+        odd = plan(127, 121, 119, lda=120, ldb=128, layout=own, device="H200", kernel=name)
         assert odd.kernel == name
+
+
+def test_the_hopper_ladder_runs_on_hopper_only():
+    """Refused on the host, with the reason, whatever else the device may have."""
+    names = (*HOPPER_STEPS, *HOPPER_STUDIES)
+    others = [facts for facts in PRESETS.values() if facts.cc != 90]
+    assert {80, 86, 89, 120} <= {facts.cc for facts in others}
+    for facts in (*others, dataclasses.replace(PRESETS["H200"], cc=100)):
+        of_device = rf"compute capability {facts.cc // 10}\.{facts.cc % 10}; wanted 9\.0"
+        for name in names:
+            with pytest.raises(RuntimeError, match=f"'{name}' can't run .*{of_device}"):
+                plan(512, 512, 512, layout="nt", device=facts, kernel=name)
+    for facts in PRESETS.values():
+        for name in names if facts.cc == 90 else ():
+            assert plan(512, 512, 512, layout="nt", device=facts, kernel=name).kernel == name
 
 
 def test_unknown_kernel_lists_the_known_ones():

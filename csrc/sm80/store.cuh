@@ -9,6 +9,7 @@
 #include "../common/epilogue.cuh"
 #include "../common/fragment.h"
 #include "../common/gemm_params.h"
+#include "../ptx/global.cuh"
 #include "mainloop.cuh"
 
 namespace vitamin::sm80 {
@@ -89,19 +90,21 @@ class TileStore {
       const int row = first + r;
       if (rows_a_pass > 8 && row >= 8) return;
       if (m + row >= p.m) return;
-      float v[8];
-      *reinterpret_cast<float4*>(v) =
-          *reinterpret_cast<const float4*>(patch + row * kPitch + column);
-      *reinterpret_cast<float4*>(v + 4) =
-          *reinterpret_cast<const float4*>(patch + row * kPitch + column + 4);
+      // The 8 lanes that read at once begin with different halves: their 16 bytes fall into
+      // different banks.
+      const bool swap = lane & 4;
+      const float* const from = patch + row * kPitch + column;
+      const float4 x = *reinterpret_cast<const float4*>(from + (swap ? 4 : 0));
+      const float4 y = *reinterpret_cast<const float4*>(from + (swap ? 0 : 4));
+      const float4 lo = swap ? y : x, hi = swap ? x : y;
       const int64_t at = c_offset + (m + row) * p.c_row + n + column;
       if (p.out_f32) {
         float4* out = reinterpret_cast<float4*>(static_cast<float*>(p.c) + at);
-        out[0] = make_float4(v[0], v[1], v[2], v[3]);
-        out[1] = make_float4(v[4], v[5], v[6], v[7]);
+        out[0] = lo;
+        out[1] = hi;
       } else {
-        *reinterpret_cast<uint4*>(static_cast<T*>(p.c) + at) = make_uint4(
-            pack2<T>(v[0], v[1]), pack2<T>(v[2], v[3]), pack2<T>(v[4], v[5]), pack2<T>(v[6], v[7]));
+        ptx::st_global_v4(static_cast<T*>(p.c) + at, pack2<T>(lo.x, lo.y), pack2<T>(lo.z, lo.w),
+                          pack2<T>(hi.x, hi.y), pack2<T>(hi.z, hi.w));
       }
     }
   }

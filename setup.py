@@ -118,12 +118,18 @@ def op_sources(cuda):
     return [file for file in files if not file.startswith("csrc/pybind/")]
 
 
+def without_sm90a(cuda_home, archs):
+    """The macro by which kernels that exist as sm_90a code only know that they were left out."""
+    return [("VITAMIN_NO_SM90A", None)] if cuda_home and "90a" not in archs else []
+
+
 def op_library(cpp_extension, cuda_home, archs):
     # The checks of torch's headers name their files: without the folders of this machine.
     torch_include = cpp_extension.include_paths()[0]
     no_paths = [f"-ffile-prefix-map={ROOT}/=", f"-ffile-prefix-map={torch_include}/="]
     cxx = ["-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", *no_paths]
     macros = [("TORCH_TARGET_VERSION", TORCH_TARGET_VERSION), ("USE_CUDA", None)]
+    macros += without_sm90a(cuda_home, archs)
     arguments = {"cxx": cxx}
     include_dirs, library_dirs, libraries = [], [], []
     if cuda_home:
@@ -156,6 +162,7 @@ def planning_module(cpp_extension, cuda_home, archs):
         ("VITAMIN_VERSION", f'"{version}"'),
         ("VITAMIN_ARCHS", f'"{";".join(archs) if cuda_home else ""}"'),
         ("VITAMIN_NVCC", f'"{nvcc_release(cuda_home) if cuda_home else ""}"'),
+        *without_sm90a(cuda_home, archs),
     ]
     return Extension(
         "vitamin_hgemm._C",

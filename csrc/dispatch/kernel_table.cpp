@@ -5,17 +5,9 @@
 #include "../cublas/cublas.h"
 #include "../sm80/ladder/steps.h"
 #include "../sm80/tiles.h"
+#include "entries.h"
 
 namespace vitamin {
-namespace {
-
-constexpr int kAmpere = 80;
-
-#ifdef VITAMIN_WITH_CUDA
-#define VITAMIN_LAUNCH(function) function
-#else
-#define VITAMIN_LAUNCH(function) nullptr
-#endif
 
 const char* unaligned(const Problem& p) {
   if (p.a.layout == Layout::kStrided) return "neither stride of a is 1";
@@ -24,6 +16,10 @@ const char* unaligned(const Problem& p) {
   if (p.b.align < 16) return "the rows of b are not 16-byte aligned (base address or strides)";
   return nullptr;
 }
+
+namespace {
+
+constexpr int kAmpere = 80;
 
 const char* ladder_unsupported(const Problem& p) {
   if (p.a.layout == Layout::kCol) return "a is column-major and the ladder takes row-major a only";
@@ -102,7 +98,7 @@ KernelEntry tile(const char* name, const char* what, const sm80::Tile& t, Launch
 
 std::vector<KernelEntry> make_table() {
   using namespace sm80;
-  return {
+  std::vector<KernelEntry> table = {
       baseline(),
       step("sm80_naive", "cp.async, ldmatrix and mma.sync, in turn", 1, 16384,
            VITAMIN_LAUNCH(sm80_ladder::launch_naive)),
@@ -112,6 +108,10 @@ std::vector<KernelEntry> make_table() {
            VITAMIN_LAUNCH(sm80_ladder::launch_bcf_dbf)),
       step("sm80_bcf_dbf_rw", "+ C through shared memory: 16-byte coalesced stores", 2, 32768,
            VITAMIN_LAUNCH(sm80_ladder::launch_bcf_dbf_rw)),
+  };
+  const std::vector<KernelEntry> hopper = hopper_ladder();
+  table.insert(table.end(), hopper.begin(), hopper.end());
+  const std::vector<KernelEntry> production = {
       tile("sm80_256x128x64", "large, needs 192 KB", k256x128x64, VITAMIN_TILE(256x128x64)),
       tile("sm80_128x256x64", "large and wide, needs 192 KB", k128x256x64,
            VITAMIN_TILE(128x256x64)),
@@ -125,6 +125,8 @@ std::vector<KernelEntry> make_table() {
       tile("sm80_any_64x64x64", "small, rows of any alignment", kAny64x64x64,
            VITAMIN_TILE(any_64x64x64)),
   };
+  table.insert(table.end(), production.begin(), production.end());
+  return table;
 }
 
 }  // namespace

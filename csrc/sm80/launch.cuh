@@ -4,8 +4,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <atomic>
 
+#include "../common/shared_memory.cuh"
 #include "../dispatch/workspace.h"
 #include "kernel.cuh"
 #include "repack.h"
@@ -13,32 +13,19 @@
 
 namespace vitamin::sm80 {
 
-// Allows the kernel its dynamic shared memory, once a device.
-template <class C, int BlocksPerSm>
-cudaError_t allow_shared_memory() {
-  static std::atomic<uint64_t> allowed{0};
-  int device = 0;
-  if (const cudaError_t error = cudaGetDevice(&device)) return error;
-  const uint64_t bit = device < 64 ? uint64_t(1) << device : 0;
-  if (allowed.load(std::memory_order_relaxed) & bit) return cudaSuccess;
-  const cudaError_t error = cudaFuncSetAttribute(
-      gemm_kernel<C, BlocksPerSm>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SmemBytes);
-  if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
-  return error;
-}
-
 template <class T, const Tile& S, bool ARow, bool BRow>
 cudaError_t launch_layout(GemmParams p, cudaStream_t stream) {
   using C = Config<T, S.m, S.n, S.k, S.warp_m, S.warp_n, S.stages, ARow, BRow, S.any_align>;
   static_assert(C::SmemBytes == S.smem_bytes() && C::Threads == S.threads(),
                 "the table says what the kernel uses");
-  if (const cudaError_t error = allow_shared_memory<C, S.blocks_per_sm>()) return error;
+  constexpr auto kernel = gemm_kernel<C, S.blocks_per_sm>;
+  if (const cudaError_t error = allow_shared_memory<kernel>(C::SmemBytes)) return error;
   // One launch but for more blocks than a grid axis takes.
   const int64_t blocks = p.tiles_m * p.tiles_n * p.batch.count() * p.splits;
   constexpr int64_t most = 0x7fffffff;
   for (p.first_block = 0; p.first_block < blocks; p.first_block += most) {
     const auto grid = static_cast<unsigned>(std::min(blocks - p.first_block, most));
-    gemm_kernel<C, S.blocks_per_sm><<<grid, C::Threads, C::SmemBytes, stream>>>(p);
+    kernel<<<grid, C::Threads, C::SmemBytes, stream>>>(p);
   }
   return cudaGetLastError();
 }

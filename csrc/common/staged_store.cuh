@@ -1,0 +1,73 @@
+// A warpgroup's accumulators to global memory through shared memory: stmatrix, then TMA.
+#pragma once
+
+#include <cstdint>
+
+#include "../ptx/fence.cuh"
+#include "../ptx/stmatrix.cuh"
+#include "../ptx/tma.cuh"
+#include "../ptx/warpgroup.cuh"
+#include "dtype.cuh"
+
+namespace vitamin {
+
+// The boxes in which c is written: 64 rows of 64 columns, 128 bytes, swizzled like the operands.
+constexpr int kStoreRows = 64, kStoreColumns = 64;
+constexpr int kStoreBytes = kStoreRows * kStoreColumns * 2;
+
+// Registers of a box: 2 columns each.
+constexpr int kBoxRegisters = kStoreColumns / 4;
+
+// Rounds accumulators to T, neighbouring columns together.
+template <class T, int Count>
+__device__ __forceinline__ void pack(const float (&acc)[Count], uint32_t (&packed)[Count / 2]) {
+#pragma unroll
+  for (int i = 0; i < Count / 2; ++i) packed[i] = pack2<T>(acc[2 * i], acc[2 * i + 1]);
+}
+
+// Where a warpgroup's boxes go. `staging`: its own buffers in shared memory. `barrier`: a named
+// barrier of its own. `leader`: true in one of its threads, always the same.
+struct StoreTarget {
+  const CUtensorMap* map;
+  uint32_t staging;
+  int barrier;
+  bool leader;
+};
+
+// Writes box number `Box` of a warpgroup's tile at (m0, n0) through one of `Buffers` buffers: while
+// TMA reads one, the next is filled. Returns before the box has been read: the next call for the
+// buffer waits for it, and so must who leaves the kernel.
+template <int Buffers, int Box>
+__device__ __forceinline__ void store_box(const uint32_t* packed, const StoreTarget& to, int m0,
+                                          int n0) {
+  constexpr int kThreads = 128;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x % kThreads / 32;
+  const int row = warp * 16 + lane % 16;
+  const uint32_t buffer = to.staging + Box % Buffers * kStoreBytes;
+  if (to.leader) ptx::tma_store_wait_read<Buffers - 1>();
+  ptx::named_barrier(to.barrier, kThreads);
+#pragma unroll
+  for (int pair = 0; pair < kStoreColumns / 16; ++pair) {
+    const uint32_t* const v = packed + Box * kBoxRegisters + pair * 4;
+    const int chunk = (pair * 2 + lane / 16) ^ (row % 8);
+    ptx::stmatrix_x4(buffer + row * 128 + chunk * 16, v[0], v[1], v[2], v[3]);
+  }
+  ptx::fence_proxy_async();
+  ptx::named_barrier(to.barrier, kThreads);
+  if (to.leader) {
+    ptx::tma_store(*to.map, buffer, n0 + Box * kStoreColumns, m0);
+    ptx::tma_store_commit();
+  }
+}
+
+// All boxes of a tile, one after the other.
+template <int Buffers, int Count, int Box = 0>
+__device__ __forceinline__ void store_boxes(const uint32_t (&packed)[Count], const StoreTarget& to,
+                                            int m0, int n0) {
+  if constexpr (Box < Count / kBoxRegisters) {
+    store_box<Buffers, Box>(packed, to, m0, n0);
+    store_boxes<Buffers, Count, Box + 1>(packed, to, m0, n0);
+  }
+}
+
+}  // namespace vitamin

@@ -1,0 +1,23 @@
+// What the parts of the kernel table share.
+#pragma once
+
+#include <vector>
+
+#include "kernel_table.h"
+
+// A launch function, which only builds with CUDA have.
+#ifdef VITAMIN_WITH_CUDA
+#define VITAMIN_LAUNCH(function) function
+#else
+#define VITAMIN_LAUNCH(function) nullptr
+#endif
+
+namespace vitamin {
+
+// Null, or why the rows of a or b are not 16-byte aligned.
+const char* unaligned(const Problem& p);
+
+// The steps of the Hopper ladder, and the variants of them that the studies compare.
+std::vector<KernelEntry> hopper_ladder();
+
+}  // namespace vitamin

@@ -1,0 +1,111 @@
+// Step 6: one block an SM for the whole launch. Tiles are handed out in turn, and while the
+// consumers write one, the producer already copies the next.
+//
+// As step 5, but every role goes through the tiles blockIdx.x, blockIdx.x + gridDim.x, ... of the
+// raster; places in the ring carry over from tile to tile. A tile costs no launch of a block, no
+// barrier initialisation and no empty ring.
+//
+// Barriers: `full` of each stage, 1 arrival (the producer's) and the bytes of both tiles; `empty`
+// of each stage, 8 arrivals (a lane of each consumer warp). One __syncthreads after their
+// initialisation.
+// Shared memory: 4 x (a 128x64, b 256x64: 48 KB), then the barriers.
+// Registers: 168 a thread at entry; 40 a producer thread and 232 a consumer thread afterwards.
+#include <algorithm>
+
+#include "../../common/ring.cuh"
+#include "step.cuh"
+#include "steps.h"
+
+namespace vitamin::sm90_ladder {
+namespace {
+
+constexpr int kBM = 128, kBN = 256, kStages = 4;
+constexpr int kThreads = 3 * kWarpgroup;
+constexpr int kABytes = kBM * kBK * 2, kBBytes = kBN * kBK * 2;
+constexpr int kStageBytes = kABytes + kBBytes;
+constexpr int kSmemBytes = kStages * kStageBytes + RingBarriers<kStages>::kBytes;
+constexpr int kConsumerWarps = 8;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1)
+    persistent_kernel(const __grid_constant__ OperandMaps maps,
+                      const __grid_constant__ GemmParams p) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const uint32_t tiles = ptx::shared_address(shared);
+  const RingBarriers<kStages> ring{tiles + kStages * kStageBytes};
+  const int warpgroup = threadIdx.x / kWarpgroup;
+  const int64_t tile_count = p.tiles_m * p.tiles_n;
+  const int k_tiles = int(ceil_div(p.k, kBK));
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      ptx::mbarrier_init(ring.full(s), 1);
+      ptx::mbarrier_init(ring.empty(s), kConsumerWarps);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+
+  RingPlace<kStages> at;
+  if (warpgroup == 0) {
+    ptx::release_registers<40>();
+    if (threadIdx.x == 0) {
+      for (int64_t index = blockIdx.x; index < tile_count; index += gridDim.x) {
+        const TileCoord tile = strip_raster(index, p.tiles_m, p.tiles_n, kStrip);
+        const int64_t m0 = tile.m * kBM, n0 = tile.n * kBN;
+        for (int kt = 0; kt < k_tiles; ++kt, at.advance()) {
+          const uint32_t a_tile = tiles + at.stage * kStageBytes, full = ring.full(at.stage);
+          ptx::mbarrier_wait(ring.empty(at.stage), at.parity ^ 1);
+          ptx::mbarrier_arrive_expect_tx(full, kStageBytes);
+          load_tile(a_tile, maps.a, full, kt * kBK, m0, kBM, kBM);
+          load_tile(a_tile + kABytes, maps.b, full, kt * kBK, n0, kBN, kBN);
+        }
+      }
+    }
+  } else {
+    ptx::take_registers<232>();
+    const int half = (warpgroup - 1) * 64;
+    for (int64_t index = blockIdx.x; index < tile_count; index += gridDim.x) {
+      const TileCoord tile = strip_raster(index, p.tiles_m, p.tiles_n, kStrip);
+      const int64_t m0 = tile.m * kBM, n0 = tile.n * kBN;
+      float acc[128] = {};
+      for (int kt = 0; kt < k_tiles; ++kt, at.advance()) {
+        const uint32_t a_tile = tiles + at.stage * kStageBytes;
+        ptx::mbarrier_wait(ring.full(at.stage), at.parity);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < kBK / 16; ++step) {
+          const uint64_t a = k_major_descriptor<Swizzle::k128>(a_tile, kBM, half, step);
+          const uint64_t b = k_major_descriptor<Swizzle::k128>(a_tile + kABytes, kBN, 0, step);
+          ptx::Wgmma<T, 256>::run(acc, a, b, true);
+        }
+        ptx::wgmma_commit();
+        ptx::wgmma_wait<0>();
+        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(ring.empty(at.stage));
+      }
+      store_accumulators<T>(acc, p, m0 + half, n0);
+    }
+  }
+#endif
+}
+
+template <class T>
+int launch(const LaunchArgs& args) {
+  constexpr auto kernel = persistent_kernel<T>;
+  if (const cudaError_t error = allow_shared_memory<kernel>(kSmemBytes)) return error;
+  OperandMaps maps;
+  if (const int error = make_operand_maps(args.problem, {kBM, kBN}, &maps)) return error;
+  const GemmParams p = make_gemm_params(args.problem, kBM, kBN);
+  const int64_t blocks = std::min<int64_t>(p.tiles_m * p.tiles_n, args.device.sm_count);
+  const auto stream = static_cast<cudaStream_t>(args.stream);
+  kernel<<<unsigned(blocks), kThreads, kSmemBytes, stream>>>(maps, p);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+int launch_v6_persistent(const LaunchArgs& args) {
+  return launch_by_type<launch<__half>, launch<__nv_bfloat16>>(args);
+}
+
+}  // namespace vitamin::sm90_ladder

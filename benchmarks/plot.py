@@ -142,14 +142,17 @@ def main(argv: list[str] | None = None) -> int:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    def of(*suites: str) -> Rows:
+        return [row for row in rows if row["suite"] in suites]
+
     end = ".png" if args.state == "cold" else f"-{args.state}.png"
     if ladder_bars(rows):
-        draw_ladder(plt, rows, args.out / f"ladder{end}")
+        draw_ladder(plt, of("ladder"), args.out / f"ladder{end}")
     suites = [name for name in shapes.CLASSES if records.newest(rows, suite=name, kernel="auto")]
     if suites:
-        draw_roofline(plt, rows, args.out / f"roofline{end}")
+        draw_roofline(plt, of(*suites), args.out / f"roofline{end}")
     for suite in suites:
-        draw_ratios(plt, rows, suite, args.out / f"ratio-{suite}{end}")
+        draw_ratios(plt, of(suite), suite, args.out / f"ratio-{suite}{end}")
     plot_sm90.draw_all(plt, rows, studied, args.out, end)
     return 0
 

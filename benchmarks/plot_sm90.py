@@ -131,7 +131,8 @@ def draw_raster(plt, rows: Rows, path: Path) -> None:
         axes.margins(y=0.15)
     names = [f"{k.removeprefix('sm90_v11_')}\n{shape.m}" for shape, k in ticks]
     all_axes[-1].set_xticks(range(len(ticks)), names, fontsize=7)
-    all_axes[0].legend(fontsize=8, loc="lower right")
+    all_axes[0].margins(y=0.35)
+    all_axes[0].legend(fontsize=8, loc="upper right", ncols=2)
     all_axes[0].set_title(f"Order of the tiles, bf16\n{subtitle(rows)}", fontsize=9)
     save(plt, figure, path)
 

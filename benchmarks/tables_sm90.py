@@ -88,23 +88,29 @@ _FIXED = {
     "registers": ("registers", 1, 0),
 }
 _TRAFFIC = {
+    "l2_pct": ("L2 %", 1, 1),
     "l2_hit_pct": ("L2 hits %", 1, 1),
     "l2_read_bytes": ("L2 reads GB", 1e-9, 2),
     "l2_to_sm_bytes": ("L2 to SM GB", 1e-9, 2),
     "dram_read_bytes": ("DRAM read MB", 1e-6, 0),
 }
-_BANKS = {
+_COPIES = {
     "tensor_pct": ("tensor pipe %", 1, 1),
+    "tma_load_instructions": ("TMA loads M", 1e-6, 2),
+}
+_BANKS = {
+    "l2_pct": ("L2 %", 1, 1),
+    "l2_to_sm_bytes": ("L2 to SM GB", 1e-9, 2),
     "bank_reads_per_wgmma": ("bank reads a WGMMA", 1, 1),
     "bank_writes_per_kb": ("bank writes a KB", 1, 1),
     "lsu_conflicts": ("LSU conflicts M", 1e-6, 2),
 }
 # Columns of a study's table: what the study is about.
 STUDY = {
-    "swizzle": _TIMES | _BANKS,
+    "swizzle": _TIMES | _COPIES | _BANKS,
     "ring": _TIMES | _FIXED,
     "promotion": _TIMES | _TRAFFIC,
-    "box": _TIMES | {"tma_load_instructions": ("TMA loads M", 1e-6, 2)} | _TRAFFIC,
+    "box": _TIMES | _COPIES | _TRAFFIC,
     "cluster": _TIMES | _TRAFFIC,
     "raster": _TIMES | _TRAFFIC,
     "hot": _TIMES | {"sm_clock_mhz": ("MHz", 1, 0), "power_w": ("W", 1, 0)},

@@ -30,6 +30,26 @@ def test_plots_are_small_pictures(tmp_path):
         assert path.stat().st_size < 150_000
 
 
+def test_a_title_names_the_run_that_is_drawn(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    newer = {"date": "2099-01-01T00:00:00Z", "commit": "newer"}
+    rows = ladder_rows("bf16")
+    for suite in ("large", "custom"):
+        shape = shapes.SUITES["large"][0]
+        us = {"torch": 20.0, "auto": 10.0}
+        rows += [row | newer for row in measured_rows(shape, us, suite)]
+    records.write(tmp_path / "all.csv", rows)
+    titles = {}
+    monkeypatch.setattr(
+        plot,
+        "save",
+        lambda plt, figure, path: titles.update({path.stem: figure.axes[0].get_title()}),
+    )
+    assert plot.main([str(tmp_path / "all.csv"), "--out", str(tmp_path)]) == 0
+    assert {name for name, title in titles.items() if "newer" in title} == set(titles) - {"ladder"}
+    assert set(titles) == {"ladder", "roofline", "ratio-large"}
+
+
 def test_ladder_bars_are_in_order_with_the_known_ratio():
     bars = plot.ladder_bars(ladder_rows("bf16") + ladder_rows("fp16"))
     assert [kernel for kernel, _ in bars] == ["torch", *shapes.LADDER_KERNELS]

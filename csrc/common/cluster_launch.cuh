@@ -1,4 +1,4 @@
-// Launches of persistent kernels in clusters of blocks.
+// Launches of kernels in clusters of blocks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,6 +40,24 @@ cudaError_t launch_clusters(int64_t wanted, int threads, int smem_bytes, cudaStr
     if (device < 64) known[device].store(resident, std::memory_order_relaxed);
   }
   config.gridDim = dim3(unsigned(std::min<int64_t>(wanted, resident)) * Cluster);
+  return cudaLaunchKernelEx(&config, Kernel, args...);
+}
+
+// Launches `blocks` blocks in clusters of `cluster`, whether or not all are resident at once.
+template <auto Kernel, class... Args>
+cudaError_t launch_all_clusters(int cluster, int64_t blocks, int threads, int smem_bytes,
+                                cudaStream_t stream, Args... args) {
+  if (const cudaError_t error = allow_shared_memory<Kernel>(smem_bytes)) return error;
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {unsigned(cluster), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.blockDim = dim3(threads);
+  config.gridDim = dim3(unsigned(blocks));
+  config.dynamicSmemBytes = smem_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
   return cudaLaunchKernelEx(&config, Kernel, args...);
 }
 

@@ -33,6 +33,7 @@ struct GemmParams {
   int a_align, b_align;  // bytes
   bool c_vector;         // rows of c take 16-byte stores
   bool out_f32;
+  bool transposed;  // c is worked on as its transpose: the bias goes along m
   Activation activation;
 };
 

@@ -7,7 +7,7 @@
 #include "../ptx/stmatrix.cuh"
 #include "../ptx/tma.cuh"
 #include "../ptx/warpgroup.cuh"
-#include "dtype.cuh"
+#include "wgmma_store.cuh"
 
 namespace vitamin {
 
@@ -25,48 +25,64 @@ __device__ __forceinline__ void pack(const float (&acc)[Count], uint32_t (&packe
   for (int i = 0; i < Count / 2; ++i) packed[i] = pack2<T>(acc[2 * i], acc[2 * i + 1]);
 }
 
-// Where a warpgroup's boxes go. `staging`: its own buffers in shared memory. `barrier`: a named
-// barrier of its own. `leader`: true in one of its threads, always the same.
+// Puts a box together: chunk c of 16 bytes of row r lies at chunk c ^ (r % 8) of its 128 bytes.
+__device__ __forceinline__ void fill_box(const uint32_t* packed, uint32_t buffer) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x % kWarpgroup / 32;
+  const int row = warp * 16 + lane % 16;
+#pragma unroll
+  for (int pair = 0; pair < kStoreColumns / 16; ++pair) {
+    const uint32_t* const v = packed + pair * 4;
+    const int chunk = (pair * 2 + lane / 16) ^ (row % 8);
+    ptx::stmatrix_x4(buffer + row * 128 + chunk * 16, v[0], v[1], v[2], v[3]);
+  }
+}
+
+// Where a warpgroup's boxes go. `staging`: its own buffers in shared memory, used in turn.
+// `barrier`: a named barrier of its own. `leader`: true in one of its threads, always the same.
 struct StoreTarget {
   const CUtensorMap* map;
   uint32_t staging;
   int barrier;
   bool leader;
+  int next = 0;  // the buffer to fill next
 };
 
-// Writes box number `Box` of a warpgroup's tile at (m0, n0) through one of `Buffers` buffers: while
+// The place of a tile in c. `index`: the matrix of a stack, for maps of stacks.
+struct StorePlace {
+  int m, n;
+  int index = -1;
+};
+
+// Writes box number `Box` of a warpgroup's tile through one of `Buffers` buffers: while
 // TMA reads one, the next is filled. Returns before the box has been read: the next call for the
 // buffer waits for it, and so must who leaves the kernel.
 template <int Buffers, int Box>
-__device__ __forceinline__ void store_box(const uint32_t* packed, const StoreTarget& to, int m0,
-                                          int n0) {
-  constexpr int kThreads = 128;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x % kThreads / 32;
-  const int row = warp * 16 + lane % 16;
-  const uint32_t buffer = to.staging + Box % Buffers * kStoreBytes;
+__device__ __forceinline__ void store_box(const uint32_t* packed, StoreTarget& to, StorePlace at) {
+  const uint32_t buffer = to.staging + to.next * kStoreBytes;
+  to.next = to.next + 1 == Buffers ? 0 : to.next + 1;
   if (to.leader) ptx::tma_store_wait_read<Buffers - 1>();
-  ptx::named_barrier(to.barrier, kThreads);
-#pragma unroll
-  for (int pair = 0; pair < kStoreColumns / 16; ++pair) {
-    const uint32_t* const v = packed + Box * kBoxRegisters + pair * 4;
-    const int chunk = (pair * 2 + lane / 16) ^ (row % 8);
-    ptx::stmatrix_x4(buffer + row * 128 + chunk * 16, v[0], v[1], v[2], v[3]);
-  }
+  ptx::named_barrier(to.barrier, kWarpgroup);
+  fill_box(packed + Box * kBoxRegisters, buffer);
   ptx::fence_proxy_async();
-  ptx::named_barrier(to.barrier, kThreads);
+  ptx::named_barrier(to.barrier, kWarpgroup);
   if (to.leader) {
-    ptx::tma_store(*to.map, buffer, n0 + Box * kStoreColumns, m0);
+    const int n = at.n + Box * kStoreColumns;
+    if (at.index < 0) {
+      ptx::tma_store(*to.map, buffer, n, at.m);
+    } else {
+      ptx::tma_store(*to.map, buffer, n, at.m, at.index);
+    }
     ptx::tma_store_commit();
   }
 }
 
 // All boxes of a tile, one after the other.
 template <int Buffers, int Count, int Box = 0>
-__device__ __forceinline__ void store_boxes(const uint32_t (&packed)[Count], const StoreTarget& to,
-                                            int m0, int n0) {
+__device__ __forceinline__ void store_boxes(const uint32_t (&packed)[Count], StoreTarget& to,
+                                            StorePlace at) {
   if constexpr (Box < Count / kBoxRegisters) {
-    store_box<Buffers, Box>(packed, to, m0, n0);
-    store_boxes<Buffers, Count, Box + 1>(packed, to, m0, n0);
+    store_box<Buffers, Box>(packed, to, at);
+    store_boxes<Buffers, Count, Box + 1>(packed, to, at);
   }
 }
 

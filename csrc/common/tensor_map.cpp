@@ -41,15 +41,18 @@ CUtensorMapSwizzle driver_swizzle(Swizzle swizzle) {
 int encode_tensor_map(const TensorMapSpec& spec, CUtensorMap* map) {
   static const Encode encode = find_encode();
   if (encode == nullptr) return cudaErrorNotSupported;
-  const cuuint64_t extents[2] = {cuuint64_t(spec.inner), cuuint64_t(spec.outer)};
-  // The stride of a single row has no meaning and may be anything.
-  const int64_t stride = spec.outer > 1 ? spec.stride : (spec.inner + 7) / 8 * 8;
-  const cuuint64_t strides[1] = {cuuint64_t(stride) * 2};
-  const cuuint32_t box[2] = {cuuint32_t(spec.box_inner), cuuint32_t(spec.box_outer)};
-  const cuuint32_t steps[2] = {1, 1};
+  const cuuint32_t rank = spec.stack > 0 ? 3 : 2;
+  const cuuint64_t extents[3] = {cuuint64_t(spec.inner), cuuint64_t(spec.outer),
+                                 cuuint64_t(spec.stack)};
+  // The stride of a single row or matrix has no meaning and may be anything.
+  const int64_t row = spec.outer > 1 ? spec.stride : (spec.inner + 7) / 8 * 8;
+  const int64_t matrix = spec.stack > 1 ? spec.stack_stride : row * spec.outer;
+  const cuuint64_t strides[2] = {cuuint64_t(row) * 2, cuuint64_t(matrix) * 2};
+  const cuuint32_t box[3] = {cuuint32_t(spec.box_inner), cuuint32_t(spec.box_outer), 1};
+  const cuuint32_t steps[3] = {1, 1, 1};
   const CUresult result =
-      encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(spec.base), extents, strides,
-             box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(spec.swizzle),
+      encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, rank, const_cast<void*>(spec.base), extents,
+             strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(spec.swizzle),
              CUtensorMapL2promotion(spec.promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -17,6 +17,12 @@ namespace vitamin {
 // Null, or why the rows of a or b are not 16-byte aligned.
 const char* unaligned(const Problem& p);
 
+// Null, or why kernels of sm_90a code can't have TMA read a and b: not built, or too large.
+const char* no_tma(const Problem& p);
+
+// The production kernels of the Hopper path.
+std::vector<KernelEntry> hopper_tiles();
+
 // The steps of the Hopper ladder, and the variants of them that the studies compare.
 std::vector<KernelEntry> hopper_ladder();
 

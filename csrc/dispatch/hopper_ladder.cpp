@@ -6,17 +6,8 @@ namespace {
 
 constexpr int kHopper = 90;
 
-// TMA's coordinates are 32-bit, its strides below 2^40 bytes.
-bool too_large(const Problem& p) {
-  constexpr int64_t kExtent = int64_t(1) << 31, kStride = int64_t(1) << 39;
-  return p.m >= kExtent || p.n >= kExtent || p.k >= kExtent || p.a.row_stride >= kStride ||
-         p.b.col_stride >= kStride;
-}
-
 const char* unsupported(const Problem& p) {
-#ifdef VITAMIN_NO_SM90A
-  return "this build has no code for sm_90a: VITAMIN_ARCHS left 90a out";
-#endif
+  if (const char* reason = no_tma(p)) return reason;
   if (p.k == 0) return nullptr;  // nothing is read
   if (p.a.layout == Layout::kCol) {
     return "a is column-major and the Hopper ladder takes row-major a only";
@@ -24,7 +15,6 @@ const char* unsupported(const Problem& p) {
   if (p.b.layout == Layout::kRow) {
     return "b is row-major and the Hopper ladder takes b stored [N, K] only";
   }
-  if (too_large(p)) return "an extent is 2^31 or more, or a stride 2^40 bytes or more";
   return unaligned(p);
 }
 

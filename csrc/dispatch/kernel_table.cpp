@@ -111,6 +111,8 @@ std::vector<KernelEntry> make_table() {
   };
   const std::vector<KernelEntry> hopper = hopper_ladder();
   table.insert(table.end(), hopper.begin(), hopper.end());
+  const std::vector<KernelEntry> tiles = hopper_tiles();
+  table.insert(table.end(), tiles.begin(), tiles.end());
   const std::vector<KernelEntry> production = {
       tile("sm80_256x128x64", "large, needs 192 KB", k256x128x64, VITAMIN_TILE(256x128x64)),
       tile("sm80_128x256x64", "large and wide, needs 192 KB", k128x256x64,

@@ -31,13 +31,16 @@ struct LaunchArgs {
 
 struct KernelEntry {
   const char* name;
-  const char* family;  // "cublas", "ladder" or "sm80": a family of production kernels is callable
-                       // by its name
+  const char* family;  // "cublas", "ladder", "study", "sm80" or "sm90": the last two, families of
+                       // production kernels, are callable by their name
   const char* what;    // one line for people
   int min_cc;          // oldest compute capability it runs on
   int max_cc;          // newest, or 0 for no limit
   int tile_m, tile_n, tile_k;
   int stages;
+  int cluster;             // blocks that share an operand, tiles below each other; 1 or 0: none
+  bool splits_in_cluster;  // parts of a split K are a cluster, with no scratch; else in the
+                           // workspace
   int threads;
   int smem_bytes;
   int blocks_per_sm;       // that the registers allow; shared memory may allow fewer

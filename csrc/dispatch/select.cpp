@@ -11,7 +11,10 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 // The families of production kernels, newest first: "auto" takes the best of all.
-constexpr const char* kFamilies[] = {"sm80"};
+constexpr const char* kHopperFamily = "sm90";
+constexpr const char* kAmpereFamily = "sm80";
+constexpr const char* kFamilies[] = {kHopperFamily, kAmpereFamily};
+constexpr int kHopper = 90;
 
 bool is_family(const char* name) {
   return std::any_of(std::begin(kFamilies), std::end(kFamilies),
@@ -77,7 +80,12 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   const KernelEntry& entry = *launch.kernel;
   const int64_t k_tiles = (problem.k + entry.tile_k - 1) / entry.tile_k;
   const int64_t tiles = tile_count(problem, entry.tile_m, entry.tile_n);
-  for (int splits = 1; splits <= kMaxSplits; splits += splits < 4 ? 1 : splits / 2) {
+  // Clusters have up to 8 blocks.
+  const int most = !entry.splits_in_cluster ? kMaxSplits : entry.cluster > 1 ? 1 : 8;
+  const auto next = [&](int splits) {
+    return splits + (entry.splits_in_cluster || splits < 4 ? 1 : splits / 2);
+  };
+  for (int splits = 1; splits <= most; splits = next(splits)) {
     if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count)) break;
     launch.splits = splits;
     const Candidate candidate = make_candidate(problem, device, launch);
@@ -101,6 +109,10 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
       if (launch.repack_a && !may_repack(problem, Operand::kA)) return;
       if (launch.repack_b && !may_repack(problem, Operand::kB)) return;
     }
+    Problem as_read = problem;
+    if (launch.repack_a) as_read.a = repacked(problem, Operand::kA).matrix;
+    if (launch.repack_b) as_read.b = repacked(problem, Operand::kB).matrix;
+    if (entry.unsupported(as_read)) return;
   }
   add_splits(problem, device, launch, list);
 }
@@ -126,6 +138,10 @@ std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& dev
     if (by_name && entry.unsupported(problem)) continue;
     add_entry(problem, device, entry, by_name, &list);
   }
+  // What TMA can't read (views whose rows overlap, batches of several strides) is sm80's.
+  if (list.empty() && std::strcmp(kernel, kHopperFamily) == 0 && device.cc == kHopper) {
+    return candidates(problem, device, kAmpereFamily);
+  }
   std::stable_sort(list.begin(), list.end(), [](const Candidate& x, const Candidate& y) {
     return x.launch.predicted_us < y.launch.predicted_us;
   });
@@ -149,7 +165,8 @@ std::string select(const Problem& problem, const DeviceFacts& device, const char
   const std::vector<Candidate> list = candidates(problem, device, kernel);
   if (list.empty()) {
     return "no kernel of it runs on compute capability " + std::to_string(device.cc / 10) + "." +
-           std::to_string(device.cc % 10) + "; wanted 8.0 or newer";
+           std::to_string(device.cc % 10) + "; wanted " +
+           (std::strcmp(kernel, kHopperFamily) == 0 ? "9.0" : "8.0 or newer");
   }
   *launch = list.front().launch;
   return {};

@@ -24,7 +24,8 @@ Repacked repacked(const Problem& problem, Operand operand) {
   Repacked to;
   to.outer = column_major ? columns : rows;
   to.inner = column_major ? rows : columns;
-  to.pitch = round_up(to.inner, 8);
+  // Long rows begin at whole lines: those that don't cost up to twice the L2 requests.
+  to.pitch = round_up(to.inner, to.inner < 512 ? 8 : 64);
   to.matrix.layout = column_major ? Layout::kCol : Layout::kRow;
   to.matrix.row_stride = column_major ? 1 : to.pitch;
   to.matrix.col_stride = column_major ? to.pitch : 1;
@@ -43,7 +44,8 @@ WorkspaceLayout workspace_layout(const Problem& problem, const Launch& launch, i
                                  int tile_n) {
   constexpr int64_t line = 256;
   WorkspaceLayout at;
-  if (launch.splits > 1) {
+  // The Hopper kernel adds up the parts of a split K in shared memory.
+  if (launch.splits > 1 && !launch.kernel->splits_in_cluster) {
     const int64_t tiles = tile_count(problem, tile_m, tile_n);
     at.counter_bytes = tiles * int64_t(sizeof(unsigned));
     at.partial_at = round_up(at.counter_bytes, line);

@@ -35,12 +35,41 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMa
       : "memory");
 }
 
+// The same with the map of a stack of matrices, `index` the one to read.
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, uint32_t barrier,
+                                         int inner, int outer, int index) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5}], [%2];\n" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(inner), "r"(outer), "r"(index)
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMap& map,
+                                                   uint32_t barrier, int inner, int outer,
+                                                   int index, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;\n" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(inner), "r"(outer), "r"(index), "h"(blocks)
+      : "memory");
+}
+
 // From shared memory; belongs to this thread's next group.
 __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t from, int inner,
                                           int outer) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(&map),
       "r"(from), "r"(inner), "r"(outer)
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t from, int inner,
+                                          int outer, int index) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\n" ::"l"(
+          &map),
+      "r"(from), "r"(inner), "r"(outer), "r"(index)
       : "memory");
 }
 

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
+#include "../common/prepare.h"
 #include "../common/shared_memory.cuh"
-#include "../dispatch/workspace.h"
 #include "kernel.cuh"
-#include "repack.h"
 #include "tiles.h"
 
 namespace vitamin::sm80 {
@@ -33,35 +32,19 @@ cudaError_t launch_layout(GemmParams p, cudaStream_t stream) {
 template <class T, const Tile& S>
 int launch_tile(const LaunchArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
-  auto* const workspace = static_cast<unsigned char*>(args.workspace);
-  const WorkspaceLayout layout = workspace_layout(args.problem, args.launch, S.m, S.n);
-
-  Problem problem = args.problem;
-  if (args.launch.repack_a) {
-    if (const int error = repack(&problem, Operand::kA, workspace + layout.a_at, stream)) {
-      return error;
-    }
-  }
-  if (args.launch.repack_b) {
-    if (const int error = repack(&problem, Operand::kB, workspace + layout.b_at, stream)) {
-      return error;
-    }
-  }
+  Prepared prepared;
+  if (const int error = prepare(args, &prepared)) return error;
+  const Problem& problem = prepared.problem;
   GemmParams p = make_gemm_params(problem, S.m, S.n);
   p.splits = args.launch.splits;
+  p.arrived = prepared.arrived;
+  p.partial = prepared.partial;
   // A scratch is padded with zeros to whole chunks: no row of it ends within one.
   if (args.launch.repack_a) {
     (problem.a.layout == Layout::kCol ? p.a_mn : p.a_k) = p.a_outer;
   }
   if (args.launch.repack_b) {
     (problem.b.layout == Layout::kCol ? p.b_k : p.b_mn) = p.b_outer;
-  }
-  if (p.splits > 1) {
-    p.arrived = reinterpret_cast<unsigned*>(workspace);
-    p.partial = reinterpret_cast<float*>(workspace + layout.partial_at);
-    if (const cudaError_t error = cudaMemsetAsync(p.arrived, 0, layout.counter_bytes, stream)) {
-      return error;
-    }
   }
   const bool a_row = problem.a.layout != Layout::kCol, b_row = problem.b.layout != Layout::kCol;
   if (a_row) {

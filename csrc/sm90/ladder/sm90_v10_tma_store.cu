@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     ptx::take_registers<232>();
     const int consumer = warpgroup - 1, half = consumer * 64;
-    const StoreTarget target{&c_map, staging + consumer * kStoreBuffers * kStoreBytes, warpgroup,
-                             threadIdx.x % kWarpgroup == 0};
+    StoreTarget target{&c_map, staging + consumer * kStoreBuffers * kStoreBytes, warpgroup,
+                       threadIdx.x % kWarpgroup == 0};
     for (int64_t pair = blockIdx.x / kCluster; pair < pairs_m * p.tiles_n;
          pair += gridDim.x / kCluster) {
       const TileCoord at_pair = strip_raster(pair, pairs_m, p.tiles_n, kStrip);
@@ -106,13 +106,13 @@ __global__ void __launch_bounds__(kThreads, 1)
           ptx::mbarrier_arrive_at(ring.empty(at.stage), threadIdx.x % 32);
         }
       }
+      finish<T>(acc, p, m0 + half, n0);
       if (by_tma) {
-        finish<T>(acc, p, n0);
         uint32_t packed[64];
         pack<T>(acc, packed);
-        store_boxes<kStoreBuffers>(packed, target, int(m0) + half, int(n0));
+        store_boxes<kStoreBuffers>(packed, target, {int(m0) + half, int(n0)});
       } else {
-        store_accumulators<T>(acc, p, m0 + half, n0);
+        store_accumulators<T>(acc, p, 0, m0 + half, n0);
       }
     }
     if (target.leader) ptx::tma_store_wait_read<0>();

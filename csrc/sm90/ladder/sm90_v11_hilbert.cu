@@ -112,14 +112,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   } else {
     ptx::take_registers<232>();
     const int consumer = warpgroup - 1, half = consumer * 64;
-    const StoreTarget target{&c_map, staging + consumer * kStoreBuffers * kStoreBytes, warpgroup,
-                             threadIdx.x % kWarpgroup == 0};
+    StoreTarget target{&c_map, staging + consumer * kStoreBuffers * kStoreBytes, warpgroup,
+                       threadIdx.x % kWarpgroup == 0};
     const uint64_t a_start = k_major_descriptor<Swizzle::k128>(tiles, kBM, half, 0);
     const uint64_t b_start = k_major_descriptor<Swizzle::k128>(tiles + kABytes, kBN, 0, 0);
     float acc[128];
     uint32_t packed[64];  // the tile before, on its way out
     bool pending = false;
-    int m_pending = 0, n_pending = 0;
+    StorePlace place{0, 0};
 
     // Issues the products of a k-tile, and gives the stage before back when its own are done.
     const auto multiply = [&](bool first, auto&& meanwhile) {
@@ -145,13 +145,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (float& x : acc) x = 0.0f;
       int kt = 0;
       if (pending && k_tiles >= kBoxes) {
-        multiply(true, [&] { store_box<kStoreBuffers, 0>(packed, target, m_pending, n_pending); });
-        multiply(false, [&] { store_box<kStoreBuffers, 1>(packed, target, m_pending, n_pending); });
-        multiply(false, [&] { store_box<kStoreBuffers, 2>(packed, target, m_pending, n_pending); });
-        multiply(false, [&] { store_box<kStoreBuffers, 3>(packed, target, m_pending, n_pending); });
+        multiply(true, [&] { store_box<kStoreBuffers, 0>(packed, target, place); });
+        multiply(false, [&] { store_box<kStoreBuffers, 1>(packed, target, place); });
+        multiply(false, [&] { store_box<kStoreBuffers, 2>(packed, target, place); });
+        multiply(false, [&] { store_box<kStoreBuffers, 3>(packed, target, place); });
         kt = kBoxes;
       } else if (pending) {
-        store_boxes<kStoreBuffers>(packed, target, m_pending, n_pending);
+        store_boxes<kStoreBuffers>(packed, target, place);
       }
       for (; kt < k_tiles; ++kt) multiply(kt == 0, nothing);
       const TileCoord at_pair = order_tile(order, pair, pairs_m, p.tiles_n, kGroup);
@@ -160,17 +160,16 @@ __global__ void __launch_bounds__(kThreads, 1)
       ptx::wgmma_wait<0>();
       ptx::pin(acc);
       if (k_tiles > 0) release<Cluster>(ring.empty(at.stage == 0 ? kStages - 1 : at.stage - 1));
+      finish<T>(acc, p, m0, n0);
       if constexpr (ByTma) {
-        finish<T>(acc, p, n0);
         pack<T>(acc, packed);
         pending = true;
-        m_pending = int(m0);
-        n_pending = int(n0);
+        place = {int(m0), int(n0)};
       } else {
-        store_accumulators<T>(acc, p, m0, n0);
+        store_accumulators<T>(acc, p, 0, m0, n0);
       }
     }
-    if (pending) store_boxes<kStoreBuffers>(packed, target, m_pending, n_pending);
+    if (pending) store_boxes<kStoreBuffers>(packed, target, place);
     if (target.leader) ptx::tma_store_wait_read<0>();
   }
   __syncwarp();

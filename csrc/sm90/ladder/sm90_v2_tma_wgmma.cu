@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    store_accumulators<T>(acc[half], p, m0 + warpgroup * 64, n0 + half * 64);
+    finish<T>(acc[half], p, m0 + warpgroup * 64, n0 + half * 64);
+    store_accumulators<T>(acc[half], p, 0, m0 + warpgroup * 64, n0 + half * 64);
   }
 #endif
 }

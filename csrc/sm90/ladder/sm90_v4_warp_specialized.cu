@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     ptx::wgmma_wait<0>();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(ring.empty(at.stage));
   }
-  store_accumulators<T>(acc, p, m0 + half, n0);
+  finish<T>(acc, p, m0 + half, n0);
+  store_accumulators<T>(acc, p, 0, m0 + half, n0);
 #endif
 }
 

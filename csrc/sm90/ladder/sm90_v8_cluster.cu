@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(kThreads, 1)
           ptx::mbarrier_arrive_at(ring.empty(at.stage), threadIdx.x % 32);
         }
       }
-      store_accumulators<T>(acc, p, m0 + half, n0);
+      finish<T>(acc, p, m0 + half, n0);
+      store_accumulators<T>(acc, p, 0, m0 + half, n0);
     }
   }
   __syncwarp();

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "../common/gemm_params.h"
+#include "gemm_params.h"
 #include "repack.h"
 
-namespace vitamin::sm80 {
+namespace vitamin {
 namespace {
 
 constexpr int kThreads = 256;
@@ -117,4 +117,4 @@ int repack(Problem* problem, Operand operand, void* scratch, void* stream) {
   return cudaGetLastError();
 }
 
-}  // namespace vitamin::sm80
+}  // namespace vitamin

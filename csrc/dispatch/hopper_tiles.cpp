@@ -1,0 +1,87 @@
+#include <algorithm>
+
+#include "../sm90/tiles.h"
+#include "entries.h"
+
+namespace vitamin {
+
+// Coordinates are 32-bit, strides below 2^40 bytes.
+const char* no_tma(const Problem& p) {
+#ifdef VITAMIN_NO_SM90A
+  return "this build has no code for sm_90a: VITAMIN_ARCHS left 90a out";
+#endif
+  constexpr int64_t kExtent = int64_t(1) << 31, kStride = int64_t(1) << 39;
+  const int64_t extent = std::max({p.m, p.n, p.k, p.batch.count()});
+  const int64_t stride = std::max({p.a.row_stride, p.a.col_stride, p.b.row_stride, p.b.col_stride,
+                                   p.c.row_stride, p.batch.a[0], p.batch.b[0], p.batch.c[0]});
+  if (extent >= kExtent) return "an extent is 2^31 or more";
+  if (stride >= kStride) return "a stride is 2^40 bytes or more";
+  return nullptr;
+}
+
+namespace {
+
+constexpr int kHopper = 90;
+
+const char* unsupported(const Problem& p) {
+  if (const char* reason = no_tma(p)) return reason;
+  if (p.batch.dims > 1) return "the batch has more than one stride";
+  // Work items are counted in 32 bits; 64 is the shorter side of the smallest tile but for few
+  // rows.
+  const double tiles = (p.m / 16 + 1.0) * (p.n / 64 + 1.0) * double(p.batch.count());
+  if (tiles * 32 >= 2e9) return "c has too many tiles";
+  return p.k == 0 ? nullptr : unaligned(p);
+}
+
+template <int (*F16)(const LaunchArgs&), int (*BF16)(const LaunchArgs&)>
+int launch_by_type(const LaunchArgs& args) {
+  return args.problem.dtype == DType::kF16 ? F16(args) : BF16(args);
+}
+
+KernelEntry entry(const char* name, const char* what, const sm90::Tile& t,
+                  int (*launch)(const LaunchArgs&)) {
+  KernelEntry e{};
+  e.name = name;
+  e.family = "sm90";
+  e.what = what;
+  e.min_cc = kHopper;
+  e.max_cc = kHopper;
+  e.tile_m = t.swapped ? t.n : t.m;
+  e.tile_n = t.swapped ? t.m : t.n;
+  e.tile_k = t.k;
+  e.stages = t.stages;
+  e.cluster = t.cluster;
+  e.splits_in_cluster = true;
+  e.threads = t.threads;
+  e.smem_bytes = t.smem_bytes();
+  e.blocks_per_sm = 1;
+  e.main_loop_share = 1;
+  e.layouts = "all";
+  e.batched = true;
+  e.unsupported = unsupported;
+  e.launch = launch;
+  return e;
+}
+
+}  // namespace
+
+#define VITAMIN_TILE(suffix) \
+  VITAMIN_LAUNCH((launch_by_type<sm90::launch_##suffix##_f16, sm90::launch_##suffix##_bf16>))
+
+std::vector<KernelEntry> hopper_tiles() {
+  using namespace sm90;
+  return {
+      entry("sm90_128x256x64_2x1", "large, pairs of blocks share b", k128x256c2,
+            VITAMIN_TILE(128x256c2)),
+      entry("sm90_128x256x64", "large", k128x256, VITAMIN_TILE(128x256)),
+      entry("sm90_128x192x64_2x1", "large, where its waves fit better", k128x192c2,
+            VITAMIN_TILE(128x192c2)),
+      entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(128x128)),
+      entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(128x64)),
+      entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(64x128)),
+      entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(32x128)),
+      entry("sm90_16x128x64", "few rows", k16x128, VITAMIN_TILE(16x128)),
+  };
+}
+
+}  // namespace vitamin

@@ -1,0 +1,58 @@
+// One instance of the production Hopper kernel: types, tile, layouts, and its shared-memory map.
+#pragma once
+
+#include "../common/gemm_params.h"
+#include "../common/ring.cuh"
+#include "../common/staged_store.cuh"
+#include "operand.cuh"
+#include "tiles.h"
+
+namespace vitamin::sm90 {
+
+// How c is written: boxes by TMA; boxes by the threads, rows of any alignment; straight from the
+// accumulators, fp32 and any strides.
+enum class Store { kTma, kRows, kDirect };
+
+// ARows: k is contiguous in a. BRows: k is contiguous in b (stored [N, K]).
+template <class T_, const Tile& S, bool ARows, bool BRows, Store Store_>
+struct Config {
+  using T = T_;
+  using A = Operand<ARows, S.m>;
+  // An instruction reads n columns of b, also where a block of 64 lies in shared memory.
+  using B = Operand<BRows, BRows ? S.n : S.b_rows()>;
+  static constexpr Store Out = Store_;
+  static constexpr int BM = S.m, BN = S.n, Stages = S.stages, Cluster = S.cluster;
+  static constexpr int Threads = S.threads, ConsumerWarps = 8;
+  static constexpr int Boxes = S.boxes(), Buffers = S.buffers();
+  static constexpr int StageBytes = S.stage_bytes();
+  static constexpr int StagingBytes = S.staging_bytes();
+  static constexpr int SmemBytes = S.smem_bytes();
+  static constexpr int TransposeA = ARows ? 0 : 1, TransposeB = BRows ? 0 : 1;
+  static constexpr int CopiedBytes = A::kBytes + B::kBytes;
+  // Tiles in a strip of the raster: 2048 columns.
+  static constexpr int Strip = 2048 / (BN < 64 ? 64 : BN);
+
+  using Accumulators = float[BN / 2];
+
+  // Stages (a tile, then b tile), boxes of c, ring barriers.
+  static constexpr int StagingAt = Stages * StageBytes;
+  static constexpr int RingAt = StagingAt + StagingBytes;
+  static_assert(RingAt + RingBarriers<Stages>::kBytes == SmemBytes && SmemBytes <= 232448);
+  // Parts of a split K fit where the stages were.
+  static_assert(BM * BN * 4 <= StagingAt);
+};
+
+// What the kernel gets.
+struct Maps {
+  CUtensorMap a, b, c;
+};
+
+struct Params {
+  GemmParams gemm;
+  // Tiles, or pairs of tiles below each other; of one matrix, and with all splits of all matrices.
+  uint32_t groups_m, groups_a_matrix, items;
+  // 1 where the matrices of a batch differ, 0 where one serves all.
+  int a_step, b_step;
+};
+
+}  // namespace vitamin::sm90

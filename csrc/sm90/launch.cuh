@@ -1,0 +1,119 @@
+// From a chosen launch to the kernel on the stream: operands as the kernel sees them, tensor maps,
+// grid.
+#pragma once
+
+#include <utility>
+
+#include "../common/cluster_launch.cuh"
+#include "../common/prepare.h"
+#include "kernel.cuh"
+
+namespace vitamin::sm90 {
+
+inline Matrix transpose(Matrix x) {
+  std::swap(x.row_stride, x.col_stride);
+  if (x.layout != Layout::kStrided)
+    x.layout = x.layout == Layout::kRow ? Layout::kCol : Layout::kRow;
+  return x;
+}
+
+// c' = b' a': the same product with the columns of c as rows.
+inline Problem transpose(const Problem& p) {
+  Problem t = p;
+  std::swap(t.m, t.n);
+  t.a = transpose(p.b);
+  t.b = transpose(p.a);
+  t.c = transpose(p.c);
+  std::swap(t.batch.a, t.batch.b);
+  return t;
+}
+
+// A map of an operand with `rows` rows of a or columns of b, moved in boxes of `box_rows` of them.
+inline int make_map(const Matrix& x, bool k_major, int64_t rows, int64_t k, int box_rows,
+                    const Batch& batch, const int64_t* batch_strides, CUtensorMap* map) {
+  TensorMapSpec spec{};
+  spec.base = x.data;
+  spec.inner = k_major ? k : rows;
+  spec.outer = k_major ? rows : k;
+  spec.stride = x.layout == Layout::kCol ? x.col_stride : x.row_stride;
+  spec.box_inner = 64;
+  spec.box_outer = k_major ? box_rows : 64;
+  spec.swizzle = Swizzle::k128;
+  spec.promotion = L2Promotion::k256;
+  spec.stack = batch.dims > 0 && batch_strides[0] != 0 ? batch.size[0] : 1;
+  spec.stack_stride = batch_strides[0];
+  return encode_tensor_map(spec, map);
+}
+
+template <class C, const Tile& S>
+int launch_instance(const Problem& problem, const LaunchArgs& args) {
+  Params p{};
+  p.gemm = make_gemm_params(problem, S.m, S.n);
+  p.gemm.transposed = S.swapped;
+  p.gemm.splits = args.launch.splits;
+  const Batch& batch = problem.batch;
+  const int64_t groups_m = ceil_div(p.gemm.tiles_m, S.cluster);
+  const int64_t items = groups_m * p.gemm.tiles_n * batch.count() * p.gemm.splits;
+  p.groups_m = uint32_t(groups_m);
+  p.groups_a_matrix = uint32_t(groups_m * p.gemm.tiles_n);
+  p.items = uint32_t(items);
+  p.a_step = batch.a[0] != 0;
+  p.b_step = batch.b[0] != 0;
+  Maps maps{};
+  if (problem.k > 0) {
+    if (const int error = make_map(problem.a, C::TransposeA == 0, problem.m, problem.k,
+                                   C::A::copy_rows(1), batch, batch.a, &maps.a)) {
+      return error;
+    }
+    if (const int error = make_map(problem.b, C::TransposeB == 0, problem.n, problem.k,
+                                   C::B::copy_rows(S.cluster), batch, batch.b, &maps.b)) {
+      return error;
+    }
+  }
+  if constexpr (C::Out == Store::kTma) {
+    TensorMapSpec spec{problem.c.data,       problem.n,     problem.m,
+                       problem.c.row_stride, kStoreColumns, kStoreRows};
+    spec.stack = batch.count();
+    spec.stack_stride = batch.c[0];
+    if (const int error = encode_tensor_map(spec, &maps.c)) return error;
+  }
+  const auto stream = static_cast<cudaStream_t>(args.stream);
+  if (p.gemm.splits > 1) {
+    return launch_all_clusters<gemm_kernel<C>>(p.gemm.splits, items, C::Threads, C::SmemBytes,
+                                               stream, maps, p);
+  }
+  return launch_clusters<gemm_kernel<C>, S.cluster>(items, C::Threads, C::SmemBytes, stream, maps,
+                                                    p);
+}
+
+template <class T, const Tile& S, bool ARows, bool BRows>
+int launch_layout(const Problem& problem, const LaunchArgs& args) {
+  if constexpr (S.boxes() > 0 && !S.swapped) {
+    const Matrix& c = problem.c;
+    const bool by_rows = c.layout == Layout::kRow && !problem.out_f32 && args.launch.splits == 1;
+    // TMA writes a row to the end of its last 16 bytes.
+    if (by_rows && c.align == 16 && problem.n % 8 == 0) {
+      return launch_instance<Config<T, S, ARows, BRows, Store::kTma>, S>(problem, args);
+    }
+    if (by_rows) {
+      return launch_instance<Config<T, S, ARows, BRows, Store::kRows>, S>(problem, args);
+    }
+  }
+  return launch_instance<Config<T, S, ARows, BRows, Store::kDirect>, S>(problem, args);
+}
+
+template <class T, const Tile& S>
+int launch_tile(const LaunchArgs& args) {
+  Prepared prepared;
+  if (const int error = prepare(args, &prepared)) return error;
+  const Problem problem = S.swapped ? transpose(prepared.problem) : prepared.problem;
+  const bool a_rows = problem.a.layout != Layout::kCol, b_rows = problem.b.layout == Layout::kCol;
+  if (a_rows) {
+    return b_rows ? launch_layout<T, S, true, true>(problem, args)
+                  : launch_layout<T, S, true, false>(problem, args);
+  }
+  return b_rows ? launch_layout<T, S, false, true>(problem, args)
+                : launch_layout<T, S, false, false>(problem, args);
+}
+
+}  // namespace vitamin::sm90

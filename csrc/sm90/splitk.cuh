@@ -1,0 +1,57 @@
+// Deterministic split-K in one kernel: the blocks of a cluster make the parts of one tile, leave
+// them in shared memory, and each adds up a share of the columns over all parts, in the order of K.
+//
+// It is for launches with a block for every part: the stages are no longer needed then.
+#pragma once
+
+#include "../common/gemm_params.h"
+#include "../common/wgmma_store.cuh"
+#include "../ptx/cluster.cuh"
+#include "../ptx/shared.cuh"
+#include "../ptx/warpgroup.cuh"
+
+namespace vitamin::sm90 {
+
+constexpr int kBothConsumers = 3;  // named barrier of the two consumers
+
+// Adds up and stores a tile at (m0, n0) of whose 64 rows this warpgroup has a part in acc. All
+// threads of the cluster but these must pass two cluster barriers meanwhile.
+template <class T, int Count>
+__device__ __forceinline__ void reduce_and_store(const float (&acc)[Count], const GemmParams& p,
+                                                 int consumer, unsigned char* shared,
+                                                 int64_t c_offset, int64_t m0, int64_t n0) {
+  constexpr int kChunk = 8;  // accumulators, of 16 columns: a sector of each row
+  const int thread = threadIdx.x % kWarpgroup;
+  float4* const mine =
+      reinterpret_cast<float4*>(shared) + consumer * (Count / 4 * kWarpgroup) + thread;
+  ptx::named_barrier(kBothConsumers, 2 * kWarpgroup);  // nobody multiplies from these stages now
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i) {
+    mine[i * kWarpgroup] = make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]);
+  }
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+  const uint32_t address = ptx::shared_address(mine);
+#pragma unroll 1
+  for (int chunk = ptx::cluster_rank(); chunk < Count / kChunk; chunk += p.splits) {
+    float v[kChunk] = {};
+    for (int s = 0; s < p.splits; ++s) {
+      const uint32_t from =
+          ptx::cluster_address(address, s) + chunk * (kChunk / 4 * kWarpgroup * 16);
+#pragma unroll
+      for (int i = 0; i < kChunk / 4; ++i) {
+        const float4 x = ptx::ld_cluster_v4(from + i * (kWarpgroup * 16));
+        v[4 * i] += x.x;
+        v[4 * i + 1] += x.y;
+        v[4 * i + 2] += x.z;
+        v[4 * i + 3] += x.w;
+      }
+    }
+    finish<T>(v, p, m0, n0 + chunk * (2 * kChunk));
+    store_accumulators<T>(v, p, c_offset, m0, n0 + chunk * (2 * kChunk));
+  }
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+}
+
+}  // namespace vitamin::sm90

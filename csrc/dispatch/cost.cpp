@@ -12,26 +12,35 @@ namespace {
 // Constants of the model, from benchmarks/results/sm80-tiles-h200.csv and sm80-select-h200.csv
 // unless said otherwise.
 constexpr double kLaunchUs = 2.2;       // the shortest kernel in a graph
-constexpr double kNextKernelUs = 1.3;   // one more kernel or memset before it
+constexpr double kNextKernelUs = 3.2;   // one more kernel or memset before it
 constexpr double kLoadedClock = 0.9;    // of the boost clock, under tensor load
 constexpr double kRepackStartUs = 1.5;  // of a copy, before it runs at the memory's rate
 constexpr double kDramShare = 0.88;     // of the peak bandwidth that a copy reaches
 constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the memory
 constexpr double kLatencyUs = 1.0;      // a load under traffic
-constexpr double kBlockCycles = 2500;   // block start, first loads
-constexpr double kStoreCyclesPerElement = 0.2;
+constexpr double kBlockCycles = 4000;   // block start, first loads
+constexpr double kStoreCyclesPerElement = 0.3;
 constexpr double kStageCycles = 260;         // least time of a k-tile: barrier and copies
 constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K parts
 
-// Of the Hopper kernel.
-constexpr double kWgmmaClock = 0.85;       // of the boost clock, at the power limit
-constexpr double kSm90StartCycles = 5000;  // first loads, last stores
-constexpr double kSm90ItemCycles = 1500;   // between two tiles
-constexpr double kSm90StageCycles = 220;   // least time of a k-tile
-constexpr double kSm90StoreCycles = 0.15;  // an element that TMA doesn't write
-constexpr double kSm90ReduceUs = 1.0;      // cluster barriers around the sum of a split K
-constexpr double kSm90ReduceBytesPerCycle = 32;
-constexpr double kSm90L2OverDram = 2.2;  // L2 bandwidth over that of the memory
+// Of the Hopper kernel, from benchmarks/results/sm90-tiles-h200.csv.
+namespace sm90 {
+constexpr double kLaunchUs = 0.2;      // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.8;         // of the boost clock, at the power limit
+constexpr double kStartCycles = 3000;  // first loads, last stores
+constexpr double kTileCycles = 2050;   // between two tiles
+constexpr double kWgmma = 1.07;        // cycles over those of a full tensor pipe
+constexpr double kStageCycles = 285;   // least time of a k-tile
+constexpr double kRow = 1.8;           // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 4.4;    // that does not begin at a multiple of 64 bytes
+constexpr double kRowBeyond = 5.1;     // beyond the matrix
+constexpr double kStore = 0.2;         // cycles an element that is not stored under the next tile
+constexpr double kRowStore = 0.05;     // that TMA doesn't write
+constexpr double kReduceUs = 0.7, kReducePartUs = 0.95;  // of a split K, and each part of it
+constexpr double kL2OverDram = 2.55;                     // over the bandwidth of a copy
+// Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
+constexpr double kFilled[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
+}  // namespace sm90
 
 // Cycles that a quarter of an SM needs for one mma.m16n8k16 with fp32 accumulation. 9.0: measured;
 // the others from their peak rates.
@@ -83,35 +92,62 @@ double launch_us(const Problem& p, const Launch& launch, const Traffic& t) {
   return us;
 }
 
-// The production kernel of the Hopper path: one block an SM, tiles in turn.
+// Cycles in which the rows of an operand's tile are copied. k_major: a row is a row of a or a
+// column of b, of which `extent` exist for tiles of `tile`; else it is a line along the other
+// index.
+double copy_cycles(const Matrix& x, bool repacked, bool k_major, int64_t extent, int tile) {
+  const int64_t pitch = x.layout == Layout::kCol ? x.col_stride : x.row_stride;
+  const double row = !repacked && pitch * 2 % 64 ? sm90::kCrookedRow : sm90::kRow;
+  const int rows = k_major || tile >= 64 ? tile : 64;
+  const double inside = k_major ? std::min(1.0, double(extent) / tile) : 1;
+  return rows * (row * inside + sm90::kRowBeyond * (1 - inside));
+}
+
+// The production kernel of the Hopper path: one block an SM, tiles in turn; with K split, a block a
+// part.
 Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
   const Traffic t = traffic(p, device);
-  const bool swapped = kernel.tile_m < kernel.tile_n && kernel.tile_m < 128;
+  // The operand that gives the 128 rows of wgmma, and the other, of n columns.
+  const bool swapped = kernel.tile_m < 128;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
-  const double ghz = device.sm_ghz * kWgmmaClock;
-  const double tiles = double(tile_count(p, kernel.tile_m, kernel.tile_n));
-  const double items = tiles * launch.splits;
+  const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
+  const double a_copies = copy_cycles(p.a, launch.repack_a, a_k_major, p.m, swapped ? n : 128);
+  const double b_copies =
+      copy_cycles(p.b, launch.repack_b, b_k_major, p.n, swapped ? 128 : n) / kernel.cluster;
+
+  const double rows = std::ceil(double(swapped ? p.n : p.m) / (128 * kernel.cluster));
+  const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
+  const double groups = rows * columns * double(p.batch.count());
+  const int blocks = kernel.cluster * launch.splits;  // of a group of tiles
+  const double slots = std::floor(device.sm_count * sm90::kFilled[blocks - 1] / blocks);
+  const double rounds = std::ceil(groups / std::max(1.0, slots));
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
-  const double rounds = std::ceil(items / (device.sm_count / kernel.cluster * kernel.cluster));
+
   // Of a wgmma: tensor cores, or its reads of shared memory.
   const double wgmma = std::max(n / 2.0, 16 + n / 4.0);
-  const double k_tile = std::max(8 * wgmma, kSm90StageCycles);
-  const bool by_tma =
-      !swapped && !p.out_f32 && p.c.align == 16 && p.n % 8 == 0 && p.c.layout == Layout::kRow;
-  const double store = by_tma ? 0 : kSm90StoreCycles * 128 * n;
-  const double item_cycles = k_tiles * k_tile + kSm90ItemCycles + store;
+  const double k_tile =
+      std::max({8 * wgmma * sm90::kWgmma, sm90::kStageCycles, a_copies + b_copies});
+  const bool by_rows = !swapped && !p.out_f32 && p.c.layout == Layout::kRow && launch.splits == 1;
+  const bool by_tma = by_rows && p.c.align == 16 && p.n % 8 == 0;
+  const double store = (by_tma ? 0 : by_rows ? sm90::kRowStore : sm90::kStore) * 128 * n;
+  const double tile_cycles = k_tiles * k_tile + sm90::kTileCycles + store / launch.splits;
+  const double cycles_a_us = device.sm_ghz * sm90::kClock * 1e3;
+  const double start_us = sm90::kStartCycles / cycles_a_us;
 
   Cost cost;
-  cost.tensor_us = (rounds * item_cycles + kSm90StartCycles) / (ghz * 1e3);
+  cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;
   const double loaded =
-      items * k_tiles * kernel.tile_k * 2.0 * (128 + std::max(n, 16) / double(kernel.cluster));
-  cost.memory_us = std::max(t.dram_bytes / t.dram, loaded / (t.dram * kSm90L2OverDram)) +
-                   kSm90StartCycles / (ghz * 1e3);
-  cost.overhead_us = launch_us(p, launch, t);
+      groups * blocks * k_tiles * kernel.tile_k * 2.0 * (128 + n / double(kernel.cluster));
+  cost.memory_us =
+      std::max(t.dram_bytes / t.dram, loaded / (t.dram * sm90::kL2OverDram)) + start_us;
+  cost.overhead_us = launch_us(p, launch, t) - kLaunchUs + sm90::kLaunchUs;
   if (launch.splits > 1) {
-    cost.overhead_us += kSm90ReduceUs + 128.0 * n * 4 / kSm90ReduceBytesPerCycle / (ghz * 1e3);
+    cost.overhead_us += sm90::kReduceUs + sm90::kReducePartUs * launch.splits;
   }
+  // The two don't overlap perfectly where they are about equal.
+  cost.overhead_us += std::pow(std::pow(cost.tensor_us, 8) + std::pow(cost.memory_us, 8), 0.125) -
+                      std::max(cost.tensor_us, cost.memory_us);
   return cost;
 }
 

@@ -20,27 +20,33 @@ constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the mem
 constexpr double kLatencyUs = 1.0;      // a load under traffic
 constexpr double kBlockCycles = 4000;   // block start, first loads
 constexpr double kStoreCyclesPerElement = 0.3;
-constexpr double kStageCycles = 260;         // least time of a k-tile: barrier and copies
+constexpr double kStageCycles = 260;  // least time of a k-tile: barrier and copies
+constexpr double kNorm = 4;           // how sharply the slower of products and traffic decides
 constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K parts
 
-// Of the Hopper kernel, from benchmarks/results/sm90-tiles-h200.csv.
-namespace sm90 {
-constexpr double kLaunchUs = 0.2;      // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.8;         // of the boost clock, at the power limit
-constexpr double kStartCycles = 3000;  // first loads, last stores
-constexpr double kTileCycles = 2050;   // between two tiles
-constexpr double kWgmma = 1.07;        // cycles over those of a full tensor pipe
-constexpr double kStageCycles = 285;   // least time of a k-tile
-constexpr double kRow = 1.8;           // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 4.4;    // that does not begin at a multiple of 64 bytes
-constexpr double kRowBeyond = 5.1;     // beyond the matrix
-constexpr double kStore = 0.2;         // cycles an element that is not stored under the next tile
-constexpr double kRowStore = 0.05;     // that TMA doesn't write
-constexpr double kReduceUs = 0.7, kReducePartUs = 0.95;  // of a split K, and each part of it
-constexpr double kL2OverDram = 2.55;                     // over the bandwidth of a copy
+// Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
+namespace hopper {
+constexpr double kLaunchUs = 0.575;      // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.825;         // of the boost clock, at the power limit
+constexpr double kStartCycles = 2300;    // first loads, last stores
+constexpr double kTileCycles = 1080;     // between two tiles
+constexpr double kWgmma = 1.075;         // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.02;         // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 120;     // least time of a k-tile
+constexpr double kRow = 1.84;            // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 4.4;      // that does not begin at a multiple of 64 bytes
+constexpr double kRowBeyond = 4.14;      // beyond the matrix
+constexpr double kDirectStore = 0.218;   // cycles an element that is stored from the accumulators
+constexpr double kExposedBoxes = 0.066;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.22;    // in rows
+constexpr double kHiddenRows = 0.05;     // in rows under the products of the next tile
+constexpr double kReduceUs = 0.88;       // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.17, kReduceColumnsUs = 0.29;
+constexpr double kL2OverDram = 6.3;  // what L2 adds to the memory's rate
+constexpr double kNorm = 3.1;        // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
-}  // namespace sm90
+}  // namespace hopper
 
 // Cycles that a quarter of an SM needs for one mma.m16n8k16 with fp32 accumulation. 9.0: measured;
 // the others from their peak rates.
@@ -80,16 +86,19 @@ Traffic traffic(const Problem& p, const DeviceFacts& device) {
   return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
 }
 
-// Launch, copies of operands, zeroing of counters.
-double launch_us(const Problem& p, const Launch& launch, const Traffic& t) {
-  double us = kLaunchUs;
-  if (launch.splits > 1 && !launch.kernel->splits_in_cluster) us += kNextKernelUs;
+// Copies of operands before the kernel.
+double copies_us(const Problem& p, const Launch& launch, const Traffic& t) {
   const auto repack_us = [&](Operand operand) {
     return kNextKernelUs + kRepackStartUs + 2 * repacked(p, operand).bytes / t.dram;
   };
-  if (launch.repack_a) us += repack_us(Operand::kA);
-  if (launch.repack_b) us += repack_us(Operand::kB);
-  return us;
+  return (launch.repack_a ? repack_us(Operand::kA) : 0) +
+         (launch.repack_b ? repack_us(Operand::kB) : 0);
+}
+
+// What products and traffic that are about equally slow cost each other.
+double interference(const Cost& cost, double norm) {
+  const double sum = std::pow(cost.tensor_us, norm) + std::pow(cost.memory_us, norm);
+  return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
 // Cycles in which the rows of an operand's tile are copied. k_major: a row is a row of a or a
@@ -97,10 +106,10 @@ double launch_us(const Problem& p, const Launch& launch, const Traffic& t) {
 // index.
 double copy_cycles(const Matrix& x, bool repacked, bool k_major, int64_t extent, int tile) {
   const int64_t pitch = x.layout == Layout::kCol ? x.col_stride : x.row_stride;
-  const double row = !repacked && pitch * 2 % 64 ? sm90::kCrookedRow : sm90::kRow;
+  const double row = !repacked && pitch * 2 % 64 ? hopper::kCrookedRow : hopper::kRow;
   const int rows = k_major || tile >= 64 ? tile : 64;
   const double inside = k_major ? std::min(1.0, double(extent) / tile) : 1;
-  return rows * (row * inside + sm90::kRowBeyond * (1 - inside));
+  return rows * (row * inside + hopper::kRowBeyond * (1 - inside));
 }
 
 // The production kernel of the Hopper path: one block an SM, tiles in turn; with K split, a block a
@@ -120,38 +129,45 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
   const double groups = rows * columns * double(p.batch.count());
   const int blocks = kernel.cluster * launch.splits;  // of a group of tiles
-  const double slots = std::floor(device.sm_count * sm90::kFilled[blocks - 1] / blocks);
-  const double rounds = std::ceil(groups / std::max(1.0, slots));
+  const double rounds = std::ceil(groups / cluster_slots(device, blocks));
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
   // Of a wgmma: tensor cores, or its reads of shared memory.
-  const double wgmma = std::max(n / 2.0, 16 + n / 4.0);
-  const double k_tile =
-      std::max({8 * wgmma * sm90::kWgmma, sm90::kStageCycles, a_copies + b_copies});
+  const double wgmma =
+      std::max(n / 2.0, 16 + n / 4.0) * hopper::kWgmma * (n < 256 ? hopper::kNarrow : 1);
+  const double k_tile = std::max({8 * wgmma, hopper::kStageCycles, a_copies + b_copies});
   const bool by_rows = !swapped && !p.out_f32 && p.c.layout == Layout::kRow && launch.splits == 1;
   const bool by_tma = by_rows && p.c.align == 16 && p.n % 8 == 0;
-  const double store = (by_tma ? 0 : by_rows ? sm90::kRowStore : sm90::kStore) * 128 * n;
-  const double tile_cycles = k_tiles * k_tile + sm90::kTileCycles + store / launch.splits;
-  const double cycles_a_us = device.sm_ghz * sm90::kClock * 1e3;
-  const double start_us = sm90::kStartCycles / cycles_a_us;
+  const bool hidden = k_tiles >= n / 64;
+  const double store = !by_rows ? hopper::kDirectStore / launch.splits
+                       : by_tma ? (hidden ? 0 : hopper::kExposedBoxes)
+                                : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
+  const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * 128 * n;
+  const double cycles_a_us = device.sm_ghz * hopper::kClock * 1e3;
+  const double start_us = hopper::kStartCycles / cycles_a_us;
 
   Cost cost;
   cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;
-  const double loaded =
-      groups * blocks * k_tiles * kernel.tile_k * 2.0 * (128 + n / double(kernel.cluster));
-  cost.memory_us =
-      std::max(t.dram_bytes / t.dram, loaded / (t.dram * sm90::kL2OverDram)) + start_us;
-  cost.overhead_us = launch_us(p, launch, t) - kLaunchUs + sm90::kLaunchUs;
+  const double a_share = std::min(1.0, double(swapped ? p.n : p.m) / 128);
+  const double b_share = std::min(1.0, double(swapped ? p.m : p.n) / n);
+  const double loaded = groups * blocks * k_tiles * kernel.tile_k * 2.0 *
+                        (128 * a_share + n * b_share / kernel.cluster);
+  cost.memory_us = t.dram_bytes / t.dram +
+                   std::max(0.0, loaded - t.dram_bytes) / (t.dram * hopper::kL2OverDram) + start_us;
+  cost.overhead_us = copies_us(p, launch, t) + hopper::kLaunchUs;
   if (launch.splits > 1) {
-    cost.overhead_us += sm90::kReduceUs + sm90::kReducePartUs * launch.splits;
+    cost.overhead_us += hopper::kReduceUs + hopper::kReducePartUs * launch.splits +
+                        hopper::kReduceColumnsUs * n / 64;
   }
-  // The two don't overlap perfectly where they are about equal.
-  cost.overhead_us += std::pow(std::pow(cost.tensor_us, 8) + std::pow(cost.memory_us, 8), 0.125) -
-                      std::max(cost.tensor_us, cost.memory_us);
+  cost.overhead_us += interference(cost, hopper::kNorm);
   return cost;
 }
 
 }  // namespace
+
+double cluster_slots(const DeviceFacts& device, int blocks) {
+  return std::max(1.0, std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks));
+}
 
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
@@ -186,12 +202,13 @@ Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) 
   const double load_rate = std::min(t.l2, in_flight / kLatencyUs);
   cost.memory_us = std::max(t.dram_bytes / t.dram, loaded / load_rate);
 
-  cost.overhead_us = launch_us(p, launch, t);
+  cost.overhead_us = kLaunchUs + copies_us(p, launch, t);
   if (launch.splits > 1) {
     const double partial = blocks * tile_elements * 4;
-    cost.overhead_us +=
-        2 * partial / t.l2 + launch.splits * tile_elements * 4 / kReduceBytesPerCycle / (ghz * 1e3);
+    cost.overhead_us += kNextKernelUs + 2 * partial / t.l2 +
+                        launch.splits * tile_elements * 4 / kReduceBytesPerCycle / (ghz * 1e3);
   }
+  cost.overhead_us += interference(cost, kNorm);
   return cost;
 }
 

@@ -15,4 +15,7 @@ struct Cost {
 // `launch.kernel` is a tile of a production family.
 Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& launch);
 
+// Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
+double cluster_slots(const DeviceFacts& device, int blocks);
+
 }  // namespace vitamin

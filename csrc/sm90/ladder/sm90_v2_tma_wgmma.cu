@@ -2,7 +2,7 @@
 //
 // A block of two warpgroups makes a 128x128 tile of c, 64x128 of it a warpgroup, as two m64n64k16
 // products a k16 step. One thread has TMA copy the next 128x64 tiles of a and b, all wait for them,
-// multiply, wait for the products, and only then may the tiles be overwritten. Three blocks share
+// multiply, wait for the products, and only then may the tiles be overwritten. Two blocks share
 // an SM: what one waits for, another may use. The same kernel with 64-, 32-byte and no swizzle
 // shows what the choice does to the copies' writes and the products' reads.
 //

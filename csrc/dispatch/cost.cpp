@@ -45,7 +45,7 @@ constexpr double kReducePartUs = 0.17, kReduceColumnsUs = 0.29;
 constexpr double kL2OverDram = 6.3;  // what L2 adds to the memory's rate
 constexpr double kNorm = 3.1;        // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
-constexpr double kFilled[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
+constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
 
 // Cycles that a quarter of an SM needs for one mma.m16n8k16 with fp32 accumulation. 9.0: measured;

@@ -49,6 +49,9 @@ COLUMNS = (
     "err",
 )
 
+# Of runs that forced the number of K parts; empty for baselines.
+SPLIT_COLUMNS = (*COLUMNS, "splits")
+
 # Candidates that are not this package's kernels: their errors are shown, not counted.
 BASELINES = ("torch", "cublas")
 
@@ -116,18 +119,18 @@ def write(path: Path, measured: list[dict[str, str]], columns: Sequence[str] = C
         writer.writerows(measured)
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """The rows of a file that `write` made; an empty list for any other CSV."""
+def read(path: Path, columns: Sequence[str] = COLUMNS) -> list[dict[str, str]]:
+    """The rows of a file that `write` made with these columns; none for any other CSV."""
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
+        if tuple(reader.fieldnames or ()) != tuple(columns):
             return []
         return list(reader)
 
 
-def read_all(files: Iterable[Path]) -> list[dict[str, str]]:
-    """Every measurement in the files, the newest last."""
-    measured = [row for path in files for row in read(path)]
+def read_all(files: Iterable[Path], columns: Sequence[str] = COLUMNS) -> list[dict[str, str]]:
+    """Every measurement in the files that have these columns, the newest last."""
+    measured = [row for path in files for row in read(path, columns)]
     return sorted(measured, key=lambda row: row["date"])
 
 

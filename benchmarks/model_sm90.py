@@ -1,0 +1,151 @@
+"""The cost model of the production Hopper kernel in Python, with constants that can be varied.
+
+It is predict_sm90 of csrc/dispatch/cost.cpp for what a tile runs when it is called by its name:
+16-byte-aligned operands, nothing copied first, tight rows, N and K of 2 or more, c row-major in
+16 bits. A test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.shapes import Shape
+
+COST = Path(__file__).resolve().parent.parent / "csrc" / "dispatch" / "cost.cpp"
+TILE_K = 64
+Constants = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What the model takes as given: rates and SMs of the GPU, and what clusters fill of them."""
+
+    sm_count: int
+    sm_ghz: float
+    dram: float  # bytes a microsecond that a copy reaches
+    filled: tuple[float, ...]
+
+    def slots(self, blocks: int) -> float:
+        """Clusters of `blocks` blocks that the GPU holds at once."""
+        return max(1.0, math.floor(self.sm_count * self.filled[blocks - 1] / blocks))
+
+
+def fixed(gpu, path: Path = COST) -> Fixed:
+    """For a GPU, given as vitamin_hgemm.planning.DeviceFacts."""
+    text = path.read_text()
+    filled = re.search(r"kFilled\[\] = \{([^}]*)\}", text)[1]
+    share = float(re.search(r"kDramShare = ([\d.]+)", text)[1])
+    filled = tuple(float(value) for value in filled.split(","))
+    return Fixed(gpu.sm_count, gpu.sm_ghz, gpu.dram_tbs * 1e6 * share, filled)
+
+
+def read_constants(path: Path = COST) -> Constants:
+    """The constants of namespace hopper in cost.cpp."""
+    hopper = path.read_text().split("namespace hopper {")[1].split("}  // namespace hopper")[0]
+    found = re.findall(r"\b(k\w+) = ([\d.]+)", hopper)
+    return {name: float(value) for name, value in found}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """128 rows of one operand by n of the other; swapped, the n are rows of c."""
+
+    n: int
+    cluster: int
+    swapped: bool
+
+
+def tile_of(kernel: str) -> Tile:
+    """The tile that the name of an sm90 kernel tells."""
+    match = re.fullmatch(r"sm90_(\d+)x(\d+)x64(_2x1)?", kernel)
+    if match is None:
+        raise ValueError(f"kernel is {kernel!r}; wanted a tile of the family sm90")
+    rows, columns = int(match[1]), int(match[2])
+    return Tile(min(rows, columns) if rows < 128 else columns, 2 if match[3] else 1, rows < 128)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of 128 bytes that bring a k-tile of an operand, a block's share of them."""
+
+    count: float
+    inside: float  # share of them that lies in the matrix
+    crooked: bool  # they don't all begin at a multiple of 64 bytes
+
+
+def _rows(tile: int, extent: int, pitch: int, k_major: bool, share: int) -> Rows:
+    count = tile if k_major or tile >= 64 else 64
+    inside = min(1.0, extent / tile) if k_major else 1.0
+    return Rows(count / share, inside, pitch * 2 % 64 != 0)
+
+
+class Way:
+    """A tile and a number of K parts for a problem: all of it that no constant changes."""
+
+    def __init__(self, shape: Shape, kernel: str, splits: int, given: Fixed):
+        tile = tile_of(kernel)
+        self.given, self.kernel, self.splits, self.n = given, kernel, splits, tile.n
+        m, n, k = shape.m, shape.n, shape.k
+        # A single row is contiguous along K, however it is called.
+        a_k_major, b_k_major = shape.layout[0] == "n" or m == 1, shape.layout[1] == "t"
+        a_tile, b_tile = (tile.n, 128) if tile.swapped else (128, tile.n)
+        self.a = _rows(a_tile, m, k if a_k_major else m, a_k_major, 1)
+        self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.cluster)
+
+        long, short = (n, m) if tile.swapped else (m, n)
+        batch = max(shape.batch, 1)
+        groups = math.ceil(long / (128 * tile.cluster)) * math.ceil(short / tile.n) * batch
+        blocks = tile.cluster * splits
+        # K is split only where all parts run at once, and have two k-tiles.
+        whole_k_tiles = math.ceil(k / TILE_K)
+        self.allowed = splits == 1 or (
+            tile.cluster == 1
+            and whole_k_tiles // splits >= 2
+            and groups < given.sm_count
+            and groups <= given.slots(splits)
+        )
+        self.rounds = math.ceil(groups / given.slots(blocks))
+        self.k_tiles = math.ceil(whole_k_tiles / splits)
+        # Of a wgmma: tensor cores, or its reads of shared memory.
+        self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
+        self.by_rows = not tile.swapped and splits == 1
+        self.by_tma = self.by_rows and n % 8 == 0
+        self.hidden = self.k_tiles >= tile.n // 64
+        self.bytes = 2.0 * batch * (m * k + k * n + m * n)
+        loaded_rows = 128 * min(1.0, long / 128) + tile.n * min(1.0, short / tile.n) / tile.cluster
+        loaded = groups * blocks * self.k_tiles * TILE_K * 2.0 * loaded_rows
+        self.from_l2 = max(0.0, loaded - self.bytes)
+
+    def _copy_cycles(self, rows: Rows, c: Constants) -> float:
+        row = c["kCrookedRow"] if rows.crooked else c["kRow"]
+        return rows.count * (row * rows.inside + c["kRowBeyond"] * (1 - rows.inside))
+
+    def _store_cycles(self, c: Constants) -> float:
+        """An element of c."""
+        if not self.by_rows:
+            return c["kDirectStore"] / self.splits
+        if self.by_tma:
+            return 0 if self.hidden else c["kExposedBoxes"]
+        return c["kHiddenRows"] if self.hidden else c["kExposedRows"]
+
+    def predict(self, c: Constants) -> float:
+        """Microseconds."""
+        copies = self._copy_cycles(self.a, c) + self._copy_cycles(self.b, c)
+        wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
+        k_tile = max(8 * wgmma, c["kStageCycles"], copies)
+        store = self._store_cycles(c) * 128 * self.n
+        tile = self.k_tiles * k_tile + c["kTileCycles"] + store
+        per_us = self.given.sm_ghz * c["kClock"] * 1e3
+        start = c["kStartCycles"] / per_us
+        tensor = self.rounds * tile / per_us + start
+        dram = self.given.dram
+        memory = self.bytes / dram + self.from_l2 / (dram * c["kL2OverDram"]) + start
+        total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
+        total += c["kLaunchUs"]
+        if self.splits > 1:
+            total += c["kReduceUs"] + c["kReducePartUs"] * self.splits
+            total += c["kReduceColumnsUs"] * self.n / 64
+        return total

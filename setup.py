@@ -139,6 +139,8 @@ def op_library(cpp_extension, cuda_home, archs):
         libraries = ["cudart_static", "dl", "rt", "pthread"]
         arguments["nvcc"] = ["-O3", "-std=c++20", f"-Xcompiler={','.join(no_paths)}"]
         arguments["nvcc"] += gencode_flags(archs)
+        # For other architectures the kernels of sm_90a are empty, and what they use is not.
+        arguments["nvcc"].append("-diag-suppress=177")
         if tuple(map(int, nvcc_release(cuda_home).split("."))) >= (12, 9):
             arguments["nvcc"].append("--compress-mode=size")  # 48 MB become 8
     return cpp_extension.CppExtension(

@@ -26,9 +26,10 @@ def subtitle(rows: Rows) -> str:
     )
 
 
-def save(plt, figure, path: Path) -> None:
+def save(plt, figure, path: Path, bottom: float = 0) -> None:
+    """Writes the figure; `bottom` is the share of its height that the axes leave free there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, bottom, 1, 1))
     # No date in the file: the same rows give the same bytes.
     figure.savefig(path, dpi=DPI, metadata={"Software": None})
     plt.close(figure)

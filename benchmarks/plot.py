@@ -1,4 +1,4 @@
-"""Draws the recorded measurements: the ladders, the roofline, the speedup shape by shape, studies.
+"""Draws the recorded measurements: ladders, roofline, speedup shape by shape, studies, tiles.
 
     python benchmarks/plot.py [FILE.csv ...] [--out DIR]
 
@@ -17,7 +17,7 @@ if __package__ in (None, ""):
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import plot_sm90, records, shapes
+from benchmarks import plot_portfolio, plot_sm90, records, shapes
 from benchmarks.figures import COLORS, Rows, pick, save, subtitle
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -131,7 +131,8 @@ def main(argv: list[str] | None = None) -> int:
     files = args.files or sorted(records.RESULTS.glob("*.csv"))
     rows = pick(records.read_all(files), args.gpu, args.state)
     studied = pick(records.read_others(files, "smem_bytes"), args.gpu, args.state)
-    if not rows and not studied:
+    by_parts = pick(records.read_all(files, records.SPLIT_COLUMNS), args.gpu, args.state)
+    if not rows and not studied and not by_parts:
         print("no measurement of a GPU to draw: run benchmarks/bench.py on one", file=sys.stderr)
         return 2
     try:
@@ -154,6 +155,8 @@ def main(argv: list[str] | None = None) -> int:
     for suite in suites:
         draw_ratios(plt, of(suite), suite, args.out / f"ratio-{suite}{end}")
     plot_sm90.draw_all(plt, rows, studied, args.out, end)
+    if by_parts:
+        plot_portfolio.draw_map(plt, by_parts, args.out / f"hopper-tiles{end}")
     return 0
 
 

@@ -3,8 +3,8 @@
     python benchmarks/tables.py [--page FILE.md ...] [--gpu NAME]
 
 A page holds pairs of lines, `<!-- table: NAME -->` and `<!-- end -->`; what stands between them is
-replaced. NAME is ladder, profile, summary, exactness, host, a suite of bench.py, profile-sm90, or
-study- and a study of studies.py.
+replaced. NAME is ladder, profile, summary, exactness, host, a suite of bench.py, profile-sm90,
+study- and a study of studies.py, tiles-sm90, ruler or ruler-problems.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if __package__ in (None, ""):
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import records, shapes, tables_sm90
+from benchmarks import records, shapes, tables_portfolio, tables_sm90
 from benchmarks.figures import pick
 from benchmarks.markdown import DTYPES, Rows, clocks, figures, made_with, markdown
 
@@ -198,6 +198,11 @@ def make_tables(files: list[Path], gpu: str | None) -> dict[str, list[str]]:
     tables["profile-sm90"] = tables_sm90.profile(others("stall_gmma"))
     studied = states(records.read_others(files, "smem_bytes"))
     tables |= {f"study-{name}": tables_sm90.study(studied, name) for name in shapes.STUDIES}
+    by_parts = states(records.read_all(files, records.SPLIT_COLUMNS))
+    tables["tiles-sm90"] = tables_portfolio.tiles(by_parts)
+    ruled = others("class")
+    tables["ruler"] = tables_portfolio.ruler(ruled)
+    tables["ruler-problems"] = tables_portfolio.ruler_problems(ruled)
     return tables
 
 

@@ -1,0 +1,70 @@
+"""The map of the production Hopper kernel: which tile is fastest where; drawn by plot.py."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from benchmarks import portfolio
+from benchmarks.figures import Rows, save, subtitle
+
+COLORS = dict(
+    zip(
+        portfolio.TILES,
+        ("#0072B2", "#56B4E9", "#882255", "#009E73", "#E69F00", "#D55E00", "#F0E442", "#CC79A7"),
+        strict=True,
+    )
+)
+# A panel: its title, and the K of its problems.
+PANELS = (
+    ("K up to 2048", range(0, 2049)),
+    ("K of 4096 and 5120", range(2049, 6000)),
+    ("K of 7168 and more", range(6000, 1 << 31)),
+)
+
+
+def points(rows: Rows, ks: range) -> list[portfolio.Measured]:
+    """The plain problems whose K is in the range; where dots would hide each other, the first."""
+    found = {}
+    for problem in portfolio.measured(rows):
+        shape = problem.shape
+        if shape.batch == 0 and shape.k in ks:
+            found.setdefault(
+                (round(4 * math.log2(shape.m)), round(4 * math.log2(shape.n))), problem
+            )
+    return list(found.values())
+
+
+def draw_map(plt, rows: Rows, path: Path) -> None:
+    figure, all_axes = plt.subplots(1, len(PANELS), figsize=(12, 4.8), sharex=True, sharey=True)
+    drawn = {}
+    for axes, (title, ks) in zip(all_axes, PANELS, strict=True):
+        for problem in points(rows, ks):
+            m, n = problem.shape.m, problem.shape.n
+            tile = problem.best["kernel"]
+            dot = axes.scatter(n, m, 60, color=COLORS[tile], edgecolors="black", linewidths=0.5)
+            drawn[tile] = dot
+            ratio = f"{float(problem.best['ratio_torch']):.2f}"
+            text = portfolio.with_parts(ratio, problem.best)
+            axes.annotate(text, (n, m), (5, 4), textcoords="offset points", fontsize=7)
+        axes.set_title(title, fontsize=9)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        axes.set_xlabel("N")
+        axes.margins(0.12)
+        axes.grid(alpha=0.25)
+    all_axes[0].set_ylabel("M")
+    tiles = [tile for tile in portfolio.TILES if tile in drawn]
+    figure.legend(
+        [drawn[tile] for tile in tiles],
+        [portfolio.TILES[tile] for tile in tiles],
+        loc="lower center",
+        ncols=len(tiles),
+        fontsize=8,
+    )
+    figure.suptitle(
+        "The fastest tile by name, its speedup over torch and the parts of its K, bf16\n"
+        + subtitle(rows),
+        fontsize=9,
+    )
+    save(plt, figure, path, bottom=0.06)

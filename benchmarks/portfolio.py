@@ -1,0 +1,65 @@
+"""What the tables and the map of the production Hopper kernel are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from benchmarks import records
+from benchmarks.figures import Rows
+from benchmarks.shapes import CLASSES, Shape
+
+TILES = {
+    "sm90_128x256x64_2x1": "128x256 2x1",
+    "sm90_128x256x64": "128x256",
+    "sm90_128x192x64_2x1": "128x192 2x1",
+    "sm90_128x128x64": "128x128",
+    "sm90_128x64x64": "128x64",
+    "sm90_64x128x64": "64x128",
+    "sm90_32x128x64": "32x128",
+    "sm90_16x128x64": "16x128",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A problem, and for each tile the row of the number of K parts that took the least time."""
+
+    shape: Shape
+    rows: dict[str, dict[str, str]]
+
+    @cached_property
+    def best(self) -> dict[str, str]:
+        return min(self.rows.values(), key=_us)
+
+    @property
+    def torch_us(self) -> float:
+        """In the run of the best row."""
+        return _us(self.best) * float(self.best["ratio_torch"])
+
+
+def _us(row: dict[str, str]) -> float:
+    return float(row["time_us"])
+
+
+def with_parts(text: str, row: dict[str, str]) -> str:
+    return text if row["splits"] == "1" else f"{text} /{row['splits']}"
+
+
+def measured(rows: Rows, dtype: str = "bf16") -> list[Measured]:
+    """The problems class by class; of a way that was timed twice, the last time."""
+    order = {name: i for i, name in enumerate(CLASSES)}
+    found: dict[Shape, dict[tuple[str, str], dict[str, str]]] = {}
+    for row in sorted(rows, key=lambda row: order.get(row["suite"], len(order))):
+        if row["kernel"] in TILES and row["dtype"] == dtype:
+            ways = found.setdefault(records.shape_of(row), {})
+            ways[row["kernel"], row["splits"]] = row
+    problems = []
+    for shape, ways in found.items():
+        of_tile = {}
+        for tile in TILES:
+            own = [row for (kernel, _), row in ways.items() if kernel == tile]
+            if own:
+                of_tile[tile] = min(own, key=_us)
+        problems.append(Measured(shape, of_tile))
+    return problems

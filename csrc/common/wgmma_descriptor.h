@@ -5,6 +5,9 @@
 // 16 elements; 8 without swizzle), each block one TMA box: rows x span, contiguous. Within a block,
 // the 16-byte chunk c of row r lies at chunk c ^ swizzle_xor(r) of its row. Blocks start at
 // multiples of 1024 bytes.
+//
+// An MN-major tile, contiguous along its rows, is cut along them into blocks of 64, each one TMA
+// box: 64 lines of K, 128 bytes a line. Chunk c of line k lies at chunk c ^ (k % 8) of its line.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +26,9 @@ VITAMIN_HD constexpr int span_bytes(Swizzle swizzle) {
                                    : 16;
 }
 
-// `lead` and `stride`: bytes between neighbouring core matrices (8 rows of 16 bytes, or 8 rows of
-// the swizzle's span) along K and along the rows; for swizzled K-major tiles `lead` has no meaning.
+// `lead` and `stride`, of K-major tiles: bytes between neighbouring core matrices (8 rows of 16
+// bytes, or 8 rows of the swizzle's span) along K and along the rows; with a swizzle `lead` has no
+// meaning.
 VITAMIN_HD constexpr uint64_t wgmma_descriptor(uint32_t address, uint32_t lead, uint32_t stride,
                                                Swizzle swizzle) {
   return (uint64_t(address & 0x3ffff) >> 4) | uint64_t(lead >> 4) << 16 |
@@ -45,6 +49,19 @@ template <Swizzle S>
 VITAMIN_HD constexpr uint64_t k_major_descriptor(uint32_t tile, int rows, int row, int step) {
   return wgmma_descriptor(tile + k_major_offset<S>(rows, row, step),
                           S == Swizzle::kNone ? rows * 16 : 16, 8 * span_bytes(S), S);
+}
+
+constexpr int kMnMajorBlockBytes = 64 * 128;
+
+// Bytes from the start of an MN-major tile to row `row` (a multiple of 64) of k16 step `step`.
+VITAMIN_HD constexpr uint32_t mn_major_offset(int row, int step) {
+  return uint32_t(row / 64 * kMnMajorBlockBytes + step * 16 * 128);
+}
+
+// The descriptor of that place: `lead` is from block to block, `stride` from 8 lines to the next.
+VITAMIN_HD constexpr uint64_t mn_major_descriptor(uint32_t tile, int row, int step) {
+  return wgmma_descriptor(tile + mn_major_offset(row, step), kMnMajorBlockBytes, 8 * 128,
+                          Swizzle::k128);
 }
 
 }  // namespace vitamin

@@ -13,9 +13,9 @@ namespace vitamin::sm90 {
 template <bool KMajor, int Rows>
 struct Operand {
   static constexpr int kBytes = Rows * 128;
-  static constexpr int kBlockBytes = 64 * 128;
   // What a descriptor's low word grows by from one k16 step to the next.
-  static constexpr int kStep = (KMajor ? 32 : 16 * 128) >> 4;
+  static constexpr int kStep =
+      int(KMajor ? k_major_offset<Swizzle::k128>(Rows, 0, 1) : mn_major_offset(0, 1)) >> 4;
 
   // Rows of the box that a copy moves.
   VITAMIN_HD static constexpr int copy_rows(int share) { return KMajor ? Rows / share : 64; }
@@ -42,7 +42,7 @@ struct Operand {
   // Of the rows from `row` on, a multiple of 64.
   __device__ __forceinline__ static uint64_t descriptor(uint32_t tile, int row) {
     if constexpr (KMajor) return k_major_descriptor<Swizzle::k128>(tile, Rows, row, 0);
-    return wgmma_descriptor(tile + row / 64 * kBlockBytes, kBlockBytes, 1024, Swizzle::k128);
+    return mn_major_descriptor(tile, row, 0);
   }
 };
 

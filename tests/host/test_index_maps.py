@@ -12,8 +12,9 @@ FOLDER = Path(__file__).parent
 CSRC = FOLDER.parents[1] / "csrc"
 CHECKS = {
     name: re.findall(r'^    \{"(\w+)", ', (FOLDER / f"{name}.cpp").read_text(), re.MULTILINE)
-    for name in ("host_units", "tile_orders")
+    for name in ("host_units", "tile_orders", "wgmma_layouts", "hopper_batches")
 }
+LINKED = {"hopper_batches": sorted((CSRC / "dispatch").glob("*.cpp"))}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def programs(tmp_path_factory):
     command = [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{CSRC}"]
     for name, path in paths.items():
         built = subprocess.run(
-            [*command, FOLDER / f"{name}.cpp", "-o", path],
+            [*command, FOLDER / f"{name}.cpp", *LINKED.get(name, ()), "-o", path],
             capture_output=True,
             text=True,
             check=False,

@@ -5,7 +5,16 @@ import functools
 
 import pytest
 import torch
-from calls import AMPERE_STEPS, HOPPER_STEPS, HOPPER_STUDIES, layout_of, measure_memory
+from calls import (
+    AMPERE_STEPS,
+    FAMILIES,
+    HOPPER_STEPS,
+    HOPPER_STUDIES,
+    HOPPER_TILES,
+    layout_of,
+    measure_memory,
+    production,
+)
 
 import vitamin_hgemm
 from vitamin_hgemm import planning
@@ -22,7 +31,8 @@ def test_kernels():
     assert steps == [*AMPERE_STEPS, *HOPPER_STEPS]
     studies = {entry["name"] for entry in table if entry["family"] == "study"}
     assert studies == set(HOPPER_STUDIES)
-    assert "cublas" in names and any(entry["family"] == "sm80" for entry in table)
+    assert {entry["family"] for entry in table} == {"cublas", "ladder", "study", *FAMILIES}
+    assert set(production("sm90")) == set(HOPPER_TILES)
     for entry in table:
         assert set(entry) == {
             "name", "family", "what", "min_cc", "max_cc", "tile", "stages", "threads",
@@ -39,18 +49,22 @@ def test_kernels():
 @pytest.mark.parametrize("device", PRESETS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_auto_takes_everything_without_cublas(device, layout, dtype):
-    smem = {entry["name"]: entry["smem_bytes"] for entry in vitamin_hgemm.kernels()}
+    table = {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
+    families = FAMILIES if PRESETS[device].cc == 90 else ("sm80",)
     for m, n, k in [(4096, 4096, 4096), (1, 1, 1), (4095, 4097, 33), (16, 4096, 4096), (3, 5, 0)]:
         for batch in (1, 3):
             plan = vitamin_hgemm.plan(
                 m, n, k, batch=batch, dtype=dtype, layout=layout, device=device
             )
-            assert plan.kernel.startswith("sm80") and plan.kernel not in ("sm80_naive", "sm80_bcf")
             assert plan.predicted_us > 0 and plan.splits >= 1 and plan.reason
             assert plan.device is PRESETS[device]
             for candidate in (plan, *plan.candidates):
-                assert smem[candidate.kernel] <= PRESETS[device].smem_per_block
-                needs = candidate.splits > 1 or candidate.repack_a or candidate.repack_b
+                entry = table[candidate.kernel]
+                assert entry["family"] in families
+                assert entry["smem_bytes"] <= PRESETS[device].smem_per_block
+                # Parts of a split K meet in shared memory on Hopper.
+                partial_sums = candidate.splits > 1 and entry["family"] == "sm80"
+                needs = partial_sums or candidate.repack_a or candidate.repack_b
                 assert (candidate.workspace_bytes > 0) == needs
 
 
@@ -79,7 +93,7 @@ def test_text_has_what_matters():
         plan.kernel, f"{plan.predicted_us:.1f} us", str(plan.workspace_bytes), plan.reason,
     ):  # fmt: skip
         assert word in text
-    rows = [line.split()[0] for line in text.splitlines() if line.startswith("  sm80")]
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith(("  sm80", "  sm90"))]
     assert rows == [candidate.kernel for candidate in plan.candidates]
 
 
@@ -99,11 +113,13 @@ def test_named_kernel_and_family():
         plan = vitamin_hgemm.plan(512, 512, 512, **options)
         assert plan.kernel == name
         modelled = plan.candidates != ()
-        assert modelled == (entry["family"] == "sm80")
+        assert modelled == (entry["family"] in FAMILIES)
         assert (plan.predicted_us is not None) == modelled
         assert ("no model" in str(plan)) != modelled
-    family = vitamin_hgemm.plan(512, 512, 512, device="H200", kernel="sm80")
-    assert family.kernel == vitamin_hgemm.plan(512, 512, 512, device="H200").kernel
+    for device, family in (("A100", "sm80"), ("H200", "sm90")):
+        by_family = vitamin_hgemm.plan(4096, 4096, 4096, device=device, kernel=family)
+        assert by_family.kernel == vitamin_hgemm.plan(4096, 4096, 4096, device=device).kernel
+        assert {candidate.kernel for candidate in by_family.candidates} <= set(production(family))
 
 
 def test_named_kernel_that_cannot():
@@ -120,7 +136,7 @@ def test_named_kernel_that_cannot():
 
 def test_unknown_kernel():
     with pytest.raises(
-        ValueError, match="kernel is 'sm70'; wanted one of auto, sm80, cublas, sm80_naive"
+        ValueError, match="kernel is 'sm70'; wanted one of auto, sm90, sm80, cublas, sm80_naive"
     ):
         vitamin_hgemm.plan(1, 1, 1, device="H200", kernel="sm70")
 
@@ -158,9 +174,10 @@ def test_unknown_kernel():
         (dict(batch=2**60), "a takes 147573952589676412928 bytes"),
         (dict(m=0, batch=0, n=2**62, k=2**62), "b takes "),
         (dict(m=1, n=1, k=1, batch=2**60), "the workspace for copies of a and b takes 3689"),
+        (dict(m=2**53 - 2**49, k=513), "the workspace for copies of a and b takes 9727"),
         (dict(bias=2), "bias is 2; wanted True or False"),
-        (dict(kernel=3), "kernel is 3; wanted one of auto, sm80"),
-        (dict(kernel=None), "kernel is None; wanted one of auto, sm80"),
+        (dict(kernel=3), "kernel is 3; wanted one of auto, sm90, sm80"),
+        (dict(kernel=None), "kernel is None; wanted one of auto, sm90, sm80"),
         (dict(dtype=[]), r"dtype is \[\]; wanted torch.float16 or"),
         (dict(device=3.5), "device is 3.5; wanted a CUDA device or one of H200"),
     ],

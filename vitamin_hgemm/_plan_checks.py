@@ -45,7 +45,8 @@ def _check_sizes(m, n, k, batch, layout, pitches, out_itemsize):
         what = "the result" if name == "c" else name
         _check_bytes(what, batch * rows * pitch * itemsize)
         if name != "c":
-            workspace += batch * rows * ((columns + 7) // 8 * 8) * itemsize
+            quantum = 8 if columns < 512 else 64  # elements to which a copy's rows are padded
+            workspace += batch * rows * -(-columns // quantum) * quantum * itemsize
     _check_bytes("the workspace for copies of a and b", workspace)
 
 

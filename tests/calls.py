@@ -11,7 +11,8 @@ from reference import INT_OF, judge, nan_filled_empty, operand
 import vitamin_hgemm
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
-CHOOSERS = ("auto", "sm80")
+# Families of production kernels: each takes every problem on the devices that it is for.
+FAMILIES = ("sm90", "sm80")
 AMPERE_STEPS = ("sm80_naive", "sm80_bcf", "sm80_bcf_dbf", "sm80_bcf_dbf_rw")
 HOPPER_STEPS = (
     "sm90_v1_simt",
@@ -33,6 +34,11 @@ HOPPER_STUDIES = (
     *(f"sm90_v11_{order}" for order in ("row", "grouped", "serpentine")),
     *(f"sm90_v11_{order}_nc" for order in ("row", "grouped", "serpentine", "hilbert")),
 )
+# Production kernels of the Hopper path: those of pairs of blocks, and those that may split K.
+HOPPER_PAIRS = ("sm90_128x256x64_2x1", "sm90_128x192x64_2x1")
+HOPPER_FEW_ROWS = ("sm90_64x128x64", "sm90_32x128x64", "sm90_16x128x64")
+HOPPER_SPLIT = ("sm90_128x256x64", "sm90_128x128x64", "sm90_128x64x64", *HOPPER_FEW_ROWS)
+HOPPER_TILES = (*HOPPER_PAIRS, *HOPPER_SPLIT)
 
 
 @functools.cache
@@ -40,30 +46,51 @@ def table():
     return {entry["name"]: entry for entry in vitamin_hgemm.kernels()}
 
 
+def production(family):
+    """The kernels of one of FAMILIES."""
+    return [name for name, entry in table().items() if entry["family"] == family]
+
+
 def kernel_names(device="cuda"):
     """What kernel= takes but for the studies' kernels; on the CPU "auto" is all there is."""
     if torch.device(device).type == "cpu":
         return ["auto"]
-    return [*CHOOSERS, *(name for name, entry in table().items() if entry["family"] != "study")]
+    single = [name for name, entry in table().items() if entry["family"] != "study"]
+    return ["auto", *FAMILIES, *single]
 
 
-def _fits(entry, device):
-    """Whether the device has the compute capability and the shared memory for the kernel."""
+def runs_on(name, device="cuda"):
+    """Whether the device's compute capability and shared memory do for the kernel or family."""
     facts = torch.cuda.get_device_properties(device)
     cc = facts.major * 10 + facts.minor
-    known = entry["min_cc"] <= cc <= (entry["max_cc"] or cc)
-    return known and entry["smem_bytes"] <= facts.shared_memory_per_block_optin
+    members = [name] if name in table() else production(name)
+    return name == "auto" or any(
+        entry["min_cc"] <= cc <= (entry["max_cc"] or cc)
+        and entry["smem_bytes"] <= facts.shared_memory_per_block_optin
+        for entry in map(table().get, members)
+    )
+
+
+def choosers(device="cuda"):
+    """The names that stand for several kernels and take every problem on the device."""
+    if torch.device(device).type == "cpu":
+        return ["auto"]
+    return [name for name in ("auto", *FAMILIES) if runs_on(name, device)]
 
 
 def kernels_here(device="cuda"):
     """Those of kernel_names() that the device can run."""
-    entries = table()
-    return [n for n in kernel_names(device) if n not in entries or _fits(entries[n], device)]
+    return [name for name in kernel_names(device) if runs_on(name, device)]
+
+
+def batched(name):
+    """Whether a batch is one launch of the kernel, or of those among which the name chooses."""
+    return name not in table() or table()[name]["batched"]
 
 
 def layout_of(name):
     """A layout that the kernel takes, "nn" unless it is made for another."""
-    layouts = "all" if name in CHOOSERS else table()[name]["layouts"]
+    layouts = table()[name]["layouts"] if name in table() else "all"
     return "nn" if layouts == "all" else layouts
 
 
@@ -79,6 +106,21 @@ def padded_pairs(m, n, k, dtype, device, **options):
     a = padded(m, k, dtype, device, **options)
     b = padded(k, n, dtype, device, **options)
     return {"nn": (a, b), "nt": (a, padded(k, n, dtype, device, "t", values=b, **options))}
+
+
+def products_by_splits(name, device=None):
+    """m, n and a ragged k by the number of parts that plan() has the kernel cut K into.
+
+    For operands as padded() makes them, layout "nt".
+    """
+    tile_m, tile_n, _ = table()[name]["tile"]
+    depths = (517, 773, 1029, 1541, 2051, 4099, 8195, 16387)
+    found = {}
+    for tiles, k in itertools.product((1, 17, 25, 40), depths):
+        m, n, pitch = tile_m - 3, tiles * tile_n - 5, -(-k // 8) * 8
+        options = {"layout": "nt", "lda": pitch, "ldb": pitch, "device": device, "kernel": name}
+        found.setdefault(vitamin_hgemm.plan(m, n, k, **options).splits, (m, n, k))
+    return found
 
 
 def need_memory(gib):
@@ -108,12 +150,14 @@ def measure_memory(run, device=None):
 
 
 def _aligned(x):
-    """Whether the base and every stride that counts are multiples of 16 bytes, one being 1."""
+    """Whether the base and every stride but that of the contiguous index are multiples of 16 bytes.
+
+    Extents of 1 don't count.
+    """
     strides = [s for s, n in zip(x.stride(), x.shape, strict=True) if n > 1]
-    inner = [s for s, n in zip(x.stride()[-2:], x.shape[-2:], strict=True) if n > 1 and s == 1]
-    return x.data_ptr() % 16 == 0 and all(
-        s * x.itemsize % 16 == 0 for s in strides if s != 1 or len(inner) > 1
-    )
+    if 1 in [s for s, n in zip(x.stride()[-2:], x.shape[-2:], strict=True) if n > 1]:
+        strides.remove(1)
+    return x.data_ptr() % 16 == 0 and all(s * x.itemsize % 16 == 0 for s in strides)
 
 
 def _overlaps(shape, strides):
@@ -142,13 +186,26 @@ def _cublas_duty(a, b):
     return None if _overlaps(*foldable) else True
 
 
+def _aligned_duty(entry, a, b, aligned):
+    """Of production kernels that load 16 bytes at a time. What becomes of batch dimensions and of
+    strides of extents of 1 is up to ops/; those of sm90 take no batch of several strides.
+    """
+    if a.dim() == b.dim() == 2 and min(*a.shape, *b.shape) > 1:
+        return aligned
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    certain = entry["family"] != "sm90" or sum(n > 1 for n in batch) <= 1
+    return (aligned and certain) or None
+
+
 def duty(name, a, b):
     """True if the kernel must run a @ b, False if it must refuse, None if it may do either."""
-    entry = table().get(name)
-    if entry is None:
+    if name in choosers(a.device):
         return True
-    if not _fits(entry, a.device):
+    if 0 in (*a.shape[:-1], *b.shape[:-2], b.shape[-1]):
+        return None  # nothing to do, which any kernel can
+    if not runs_on(name, a.device):
         return False
+    entry = table()[name]
     native = all(1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b))
     aligned = _aligned(a) and _aligned(b) and native
     if entry["layouts"] != "all":
@@ -158,7 +215,9 @@ def duty(name, a, b):
         return aligned and all(x.stride(-1 if kind == "n" else -2) == 1 for x, kind in inner)
     if entry["family"] == "cublas":
         return _cublas_duty(a, b)
-    return entry["any_align"] or aligned or None
+    if entry["any_align"]:
+        return True
+    return _aligned_duty(entry, a, b, aligned)
 
 
 def refused(error, name):
@@ -224,9 +283,9 @@ class Failures:
         return out
 
     def check_all(self, a, b, **options):
-        """check() of every kernel; only "auto" and the family have to run."""
+        """check() of every kernel."""
         for name in kernel_names(a.device):
-            self.check(name, a, b, must=True if name in CHOOSERS else None, **options)
+            self.check(name, a, b, **options)
 
     def __exit__(self, kind, *_):
         if kind is not None:

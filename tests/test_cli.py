@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from calls import FAMILIES, production
 
 import vitamin_hgemm
 from vitamin_hgemm.cli import main
@@ -54,11 +55,13 @@ def test_info_as_json(capsys):
     assert told["build"]["version"] == vitamin_hgemm.__version__
 
 
-def test_plan_as_json(capsys):
-    options = "--dtype fp16 --batch 3 --device H200 --kernel sm80 --bias --activation relu --json"
-    assert main(["plan", "64", "65", "66", *options.split()]) == 0
+@pytest.mark.parametrize("family", FAMILIES)
+def test_plan_as_json(family, capsys):
+    options = f"--dtype fp16 --batch 3 --device H200 --kernel {family} --bias --activation relu"
+    assert main(["plan", "64", "65", "66", *options.split(), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["kernel"] == told["candidates"][0]["kernel"]
+    assert told["kernel"] in production(family)
     assert told["problem"] == "3 x 64 x 65 x 66 nn fp16, bias, relu"
     assert told["device"]["name"] == "H200"
 

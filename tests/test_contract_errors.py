@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from calls import FAMILIES
 from reference import Guarded
 
 import vitamin_hgemm
@@ -126,13 +127,14 @@ def test_unknown_kernel_lists_every_kernel(mode, any_device):
     with pytest.raises(RuntimeError) as error:
         vitamin_hgemm.hgemm(a, a, kernel="fastest")
     listed = str(error.value).split("wanted one of ")[1].split(", ")
-    assert {"auto", "sm80", *(entry["name"] for entry in vitamin_hgemm.kernels())} == set(listed)
+    assert {"auto", *FAMILIES, *(entry["name"] for entry in vitamin_hgemm.kernels())} == set(listed)
 
 
 def test_named_kernel_on_the_cpu(mode):
     a, b = half(6, 7, device="cpu"), half(7, 5, device="cpu")
-    text = "kernel 'sm80' needs CUDA tensors and a is on cpu; wanted kernel='auto' there"
-    expect(text, a, b, kernel="sm80")
+    for name in (*FAMILIES, "sm90_128x256x64"):
+        text = f"kernel '{name}' needs CUDA tensors and a is on cpu; wanted kernel='auto' there"
+        expect(text, a, b, kernel=name)
 
 
 @pytest.mark.parametrize("out_dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)

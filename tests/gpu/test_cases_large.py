@@ -1,7 +1,7 @@
 """Cases 7, 8 and 10: more tiles, batches and elements than 16- or 31-bit counters hold."""
 
 import torch
-from calls import CHOOSERS, Failures, kernel_names, need_memory, table
+from calls import Failures, batched, choosers, kernel_names, need_memory
 from reference import operand
 
 BEYOND = 2**31 + 64
@@ -29,9 +29,9 @@ def test_case_08_batch_over_65535(device, dtype):
         a = operand(8, 64, dtype, device, batch=(65536,))
         b = operand(64, 8, dtype, device, batch=(65536,))
         for name in kernel_names():
-            if name in CHOOSERS or table()[name]["batched"]:
-                failures.check(name, a, b, must=True if name in CHOOSERS else None)
-        for name in CHOOSERS:
+            if batched(name):
+                failures.check(name, a, b)
+        for name in choosers():
             failures.check(name, a.mT, b.mT)
             failures.check(name, b, a)
 

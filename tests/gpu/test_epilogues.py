@@ -6,10 +6,10 @@ import random
 import pytest
 import torch
 from calls import (
-    CHOOSERS,
     LAYOUTS,
     Failures,
     call,
+    choosers,
     kernel_names,
     kernels_here,
     layout_of,
@@ -76,7 +76,7 @@ def test_float32_output_is_not_rounded(device, dtype):
 def test_half_precision_output_is_the_float32_output_rounded_once(device, dtype):
     a, b = operand(200, 3000, dtype, device), operand(3000, 136, dtype, device)
     bias = torch.randn(136, dtype=dtype, device=device)
-    for name, activation in itertools.product(CHOOSERS, ACTIVATIONS):
+    for name, activation in itertools.product(choosers(), ACTIVATIONS):
         options = {"kernel": name, "bias": bias, "activation": activation}
         wide = torch.ops.vitamin.hgemm(a, b, out_dtype=torch.float32, **options)
         narrow = torch.ops.vitamin.hgemm(a, b, **options)

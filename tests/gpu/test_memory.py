@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from calls import CHOOSERS, duty, kernel_names, measure_memory
+from calls import choosers, duty, kernel_names, measure_memory
 from reference import operand
 
 import vitamin_hgemm
@@ -55,7 +55,7 @@ def random_products(count, dtype, device):
         layout = random.choice("nt"), random.choice("nt")
         a = operand(m, k, dtype, device, layout=layout[0], offset=random.choice((0, 2, 8)))
         b = operand(k, n, dtype, device, layout=layout[1], pad=random.choice((0, 1, 8)))
-        for name in CHOOSERS:
+        for name in choosers():
             torch.ops.vitamin.hgemm(a, b, kernel=name)
             torch.ops.vitamin.hgemm(a, b, kernel=name, out_dtype=torch.float32)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 import torch
-from calls import CHOOSERS, kernels_here, layout_of, measure_memory, padded_pairs
+from calls import choosers, kernels_here, layout_of, measure_memory, padded_pairs
 from reference import assert_close
 
 pytestmark = pytest.mark.multi_gpu
@@ -36,7 +36,7 @@ def test_split_k_workspace_is_on_that_device(device, other, dtype):
 
 def test_mixed_devices_are_refused(device, other, dtype):
     a = torch.randn(16, 16, dtype=dtype, device=device)
-    for name in CHOOSERS:
+    for name in choosers():
         with pytest.raises(RuntimeError, match=f"b is on {other} and a is on {device}"):
             torch.ops.vitamin.hgemm(a, a.to(other), kernel=name)
 

@@ -5,16 +5,22 @@ import random
 
 import pytest
 import torch
-from calls import AMPERE_STEPS, HOPPER_STEPS, HOPPER_STUDIES, layout_of, table
+from calls import (
+    AMPERE_STEPS,
+    FAMILIES,
+    HOPPER_STEPS,
+    HOPPER_STUDIES,
+    layout_of,
+    production,
+    table,
+)
 
 from vitamin_hgemm.planning import PRESETS, plan
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 SMALL_SHARED = [name for name, facts in PRESETS.items() if facts.smem_per_block < 100 * 1024]
-
-
-def family(name):
-    return [entry for entry in table().values() if entry["family"] == name]
+CHOICES = [(kernel, device) for kernel in ("auto", "sm80") for device in PRESETS]
+CHOICES += [("sm90", name) for name, facts in PRESETS.items() if facts.cc == 90]
 
 
 def random_problem():
@@ -52,21 +58,24 @@ def check_launch(launch, shape, options, facts):
     entry = table()[launch.kernel]
     assert entry["min_cc"] <= facts.cc and facts.cc <= (entry["max_cc"] or facts.cc)
     assert entry["smem_bytes"] <= facts.smem_per_block, f"{launch.kernel} does not fit"
-    assert entry["family"] == "sm80", "auto never calls cuBLAS, nor a step of the ladder"
+    assert entry["family"] in FAMILIES, "auto never calls cuBLAS, nor a step of the ladder"
     assert 1 <= launch.splits <= -(-k // entry["tile"][2])
+    if entry["family"] == "sm90":
+        # Parts of a tile are a cluster, which has up to 8 blocks; pairs of tiles are one already.
+        assert launch.splits <= (1 if launch.kernel.endswith("_2x1") else 8)
     for which, repacked in (("a", launch.repack_a), ("b", launch.repack_b)):
         assert entry["any_align"] or repacked or rows_aligned(options, which), launch
         assert not (repacked and rows_aligned(options, which)), "copied for nothing"
-    least = (launch.splits > 1) * launch.splits * m * n * 4
+    in_workspace = launch.splits > 1 and entry["family"] == "sm80"
+    least = in_workspace * launch.splits * m * n * 4
     least += launch.repack_a * m * k * 2 + launch.repack_b * k * n * 2
     assert launch.workspace_bytes >= least
     assert (launch.workspace_bytes > 0) == (least > 0)
     assert launch.predicted_us > 0
 
 
-@pytest.mark.parametrize("device", PRESETS)
-@pytest.mark.parametrize("kernel", ["auto", "sm80"])
-def test_every_choice_fits_the_problem_and_the_device(device, kernel):
+@pytest.mark.parametrize(("kernel", "device"), CHOICES)
+def test_every_choice_fits_the_problem_and_the_device(kernel, device):
     facts = PRESETS[device]
     for _ in range(60):
         shape, options = random_problem()
@@ -104,7 +113,7 @@ def test_tiles_too_large_for_small_parts_are_refused_by_name():
     """99 KB of shared memory: GeForce and Ada parts."""
     assert len(SMALL_SHARED) >= 5
     limit = PRESETS[SMALL_SHARED[0]].smem_per_block
-    fits = [entry["name"] for entry in family("sm80") if entry["smem_bytes"] <= limit]
+    fits = [name for name in production("sm80") if table()[name]["smem_bytes"] <= limit]
     assert fits, "no production kernel runs on a 99 KB part"
     for device in SMALL_SHARED:
         for name, entry in table().items():
@@ -135,9 +144,9 @@ def test_the_ladder_says_what_it_cannot_do():
         assert odd.kernel == name
 
 
-def test_the_hopper_ladder_runs_on_hopper_only():
+def test_what_is_made_for_hopper_runs_there_only():
     """Refused on the host, with the reason, whatever else the device may have."""
-    names = (*HOPPER_STEPS, *HOPPER_STUDIES)
+    names = ("sm90", *production("sm90"), *HOPPER_STEPS, *HOPPER_STUDIES)
     others = [facts for facts in PRESETS.values() if facts.cc != 90]
     assert {80, 86, 89, 120} <= {facts.cc for facts in others}
     for facts in (*others, dataclasses.replace(PRESETS["H200"], cc=100)):
@@ -147,7 +156,8 @@ def test_the_hopper_ladder_runs_on_hopper_only():
                 plan(512, 512, 512, layout="nt", device=facts, kernel=name)
     for facts in PRESETS.values():
         for name in names if facts.cc == 90 else ():
-            assert plan(512, 512, 512, layout="nt", device=facts, kernel=name).kernel == name
+            chosen = plan(512, 512, 512, layout="nt", device=facts, kernel=name).kernel
+            assert chosen in (production(name) or [name])
 
 
 def test_unknown_kernel_lists_the_known_ones():

@@ -1,0 +1,122 @@
+"""When the production kernels of the Hopper path are chosen, and how they are launched. No GPU is
+needed."""
+
+import random
+
+import pytest
+import torch
+from calls import (
+    HOPPER_PAIRS,
+    HOPPER_SPLIT,
+    HOPPER_TILES,
+    LAYOUTS,
+    production,
+    products_by_splits,
+    table,
+)
+
+from vitamin_hgemm.planning import PRESETS, plan
+
+HOPPERS = [name for name, facts in PRESETS.items() if facts.cc == 90]
+OTHERS = [name for name, facts in PRESETS.items() if facts.cc != 90]
+
+
+@pytest.mark.parametrize("device", HOPPERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_aligned_products_run_on_them(device, layout):
+    for dtype in (torch.float16, torch.bfloat16):
+        for m, n, k in [(4096, 4096, 4096), (8192, 8192, 8192), (2048, 16384, 1024)]:
+            options = {"dtype": dtype, "layout": layout, "device": device}
+            chosen = plan(m, n, k, **options)
+            assert chosen.kernel in HOPPER_TILES
+            assert chosen.splits == 1 and chosen.workspace_bytes == 0
+            assert plan(m, n, k, kernel="sm90", **options).kernel == chosen.kernel
+
+
+def test_auto_takes_the_cheaper_family():
+    for m, n, k in [(4096, 4096, 4096), (16, 4096, 4096), (33, 40, 20000), (4095, 4095, 4095)]:
+        costs = [plan(m, n, k, device="H200", kernel=f).predicted_us for f in ("sm90", "sm80")]
+        assert plan(m, n, k, device="H200").predicted_us == min(costs)
+
+
+@pytest.mark.parametrize("device", OTHERS)
+def test_no_other_device_has_them(device):
+    for _ in range(20):
+        m, n, k = (int(2 ** random.uniform(1, 13)) for _ in range(3))
+        names = {each.kernel for each in plan(m, n, k, device=device).candidates}
+        assert names and names <= set(production("sm80"))
+    with pytest.raises(RuntimeError, match=rf"'sm90' can't run this problem on {device}: .* 9\.0"):
+        plan(4096, 4096, 4096, device=device, kernel="sm90")
+
+
+def test_names_say_the_tile():
+    for name in HOPPER_TILES:
+        tile = "x".join(map(str, table()[name]["tile"]))
+        assert name == f"sm90_{tile}" + ("_2x1" if name in HOPPER_PAIRS else "")
+
+
+@pytest.mark.parametrize("device", HOPPERS)
+def test_parts_of_k_are_blocks_of_a_cluster(device):
+    """Up to 8, with no workspace, of 2 k-tiles at least; and never of a pair of tiles."""
+    chosen = set()
+    for name in HOPPER_SPLIT:
+        chosen |= products_by_splits(name, device).keys()
+        deep = plan(16, 24, 65536, device=device, kernel=name)
+        assert {each.splits for each in deep.candidates} == set(range(1, 9))
+        assert all(each.workspace_bytes == 0 for each in deep.candidates)
+        assert deep.splits > 1
+        shallow = plan(16, 24, 448, device=device, kernel=name)
+        assert {each.splits for each in shallow.candidates} == {1, 2, 3}
+        full = plan(16384, 16384, 65536, device=device, kernel=name)
+        assert {each.splits for each in full.candidates} == {1}
+    assert chosen >= set(range(2, 9)), "a number of parts that plan() never chooses"
+    for name in HOPPER_PAIRS:
+        assert products_by_splits(name, device).keys() == {1}
+
+
+def test_what_they_take_by_name():
+    """Any output and epilogue, batches of one stride, and no terms at all."""
+    for name in HOPPER_TILES:
+        for options in [
+            {"ldc": 601, "align_offset": 16},
+            {"out_dtype": torch.float32, "bias": True, "activation": "gelu"},
+            {"batch": 96},
+        ]:
+            for layout in LAYOUTS:
+                chosen = plan(256, 600, 64, layout=layout, device="H200", kernel=name, **options)
+                assert chosen.kernel == name and chosen.workspace_bytes == 0
+        assert plan(5, 7, 0, device="H200", kernel=name).kernel == name
+        assert plan(1, 7, 64, ldb=8, device="H200", kernel=name).kernel == name
+
+
+def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
+    for (m, n, k), options, which, padded in [
+        ((4095, 4096, 4095), {}, "a", 4095 * 4096),
+        ((512, 640, 504), {"lda": 505}, "a", 512 * 504),
+        ((512, 640, 512), {"lda": 513}, "a", 512 * 512),
+        ((512, 640, 520), {"lda": 521}, "a", 512 * 576),
+        ((640, 513, 512), {}, "b", 512 * 576),
+        ((640, 511, 512), {}, "b", 512 * 512),
+        ((640, 75, 512), {}, "b", 512 * 80),
+    ]:
+        for name in HOPPER_TILES:
+            with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
+                plan(m, n, k, device="H200", kernel=name, **options)
+        chosen = plan(m, n, k, device="H200", kernel="sm90", **options)
+        assert chosen.kernel in HOPPER_TILES
+        assert (chosen.repack_a, chosen.repack_b) == (which == "a", which == "b")
+        assert chosen.workspace_bytes == 2 * padded
+
+
+def test_what_is_too_large_for_them_is_left_to_the_others():
+    for shape, reason in [
+        ((2**31, 8, 8), "an extent is 2.31 or more"),
+        ((8, 8, 2**31), "an extent is 2.31 or more"),
+        ((2**20, 2**20, 64), "c has too many tiles"),
+    ]:
+        for name in HOPPER_TILES:
+            with pytest.raises(RuntimeError, match=f"'{name}' can't run .*: {reason}"):
+                plan(*shape, device="H200", kernel=name)
+        assert plan(*shape, device="H200", kernel="sm90").kernel in production("sm80")
+    with pytest.raises(RuntimeError, match=r"a stride is 2.40 bytes or more"):
+        plan(8, 8, 8, lda=2**39, device="H200", kernel=HOPPER_TILES[0])

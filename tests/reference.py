@@ -156,6 +156,15 @@ def operand(rows, cols, dtype, device, *, layout="n", batch=(), pad=0, offset=0,
     return view
 
 
+def within_nan(rows, cols, dtype, device, layout):
+    """A buffer of NaN, more than a tile larger on each side than the view that is returned too."""
+    outer, inner = (rows, cols) if layout == "n" else (cols, rows)
+    pitch = -(-inner // 8) * 8 + 2 * 264
+    base = torch.full((outer + 2 * 264, pitch), math.nan, dtype=dtype, device=device)
+    view = base[264 : 264 + outer, 264 : 264 + inner].normal_()
+    return base, view if layout == "n" else view.t()
+
+
 class Guarded:
     """An output that is a view of a larger buffer, in which every element is a different NaN.
 

@@ -1,25 +1,27 @@
-"""10,000 launches of mixed shapes by each of some kernels: what test_hopper_ladder.py runs.
+"""Thousands of launches of mixed shapes by each of some kernels: what the tests of Hopper run.
 
-    python tests/gpu/soak.py SEED KERNEL...
+    python tests/gpu/soak.py SEED LAUNCHES KERNEL...
 
-The kernels are asked for row-major a, b stored [N, K] and rows of whole 16 bytes. Prints two lines
-a kernel and type, before and after. Exits with 1 after wrong results, and at once, with a
-traceback, when the launches of a kernel aren't done in SECONDS.
+The kernels are asked for the layouts that they take, in rows of whole 16 bytes. Prints two lines a
+kernel and type, before and after. Exits with 1 after wrong results, and at once, with a traceback,
+when the launches of a kernel aren't done in SECONDS.
 """
 
 import faulthandler
 import itertools
 import math
+import os
 import random
+import subprocess
 import sys
+from pathlib import Path
 
 import torch
-from calls import padded_pairs
+from calls import LAYOUTS, padded, table
 from reference import ACTIVATIONS, judge
 
-import vitamin_hgemm  # noqa: F401
+import vitamin_hgemm
 
-LAUNCHES = 10_000
 SECONDS = 60
 TINY = [(1, 1, 8), (1, 9, 2), (3, 5, 40), (17, 8, 16), (63, 65, 24), (64, 64, 64), (100, 120, 72)]
 # K from nothing to six k-tiles of 64: shorter than, as long as and longer than any ring.
@@ -29,6 +31,8 @@ SHALLOW = [
     for k in (0, 1, 8, 16, 63, 64, 65, 128, 200, 320, 384, 390)
 ]
 RAGGED = [(129, 257, 520), (127, 255, 1000), (257, 513, 333), (1, 515, 4097), (515, 1, 4097)]
+# K that production kernels cut into parts.
+DEEP = [(16, 24, 2048), (100, 60, 9000), (61, 1000, 5003)]
 # Of 128x256 elements, more tiles than an H100 or H200 has SMs: a persistent block takes several.
 MANY_TILES = [(2056, 2312, 200), (1, 68000, 72), (34000, 3, 72)]
 
@@ -36,8 +40,9 @@ MANY_TILES = [(2056, 2312, 200), (1, 68000, 72), (34000, 3, 72)]
 class Product:
     """One product of its own shape, epilogue and way in which the output lies in memory."""
 
-    def __init__(self, index, m, n, k, dtype):
-        self.a, self.b = padded_pairs(m, n, k, dtype, "cuda")["nt"]
+    def __init__(self, index, m, n, k, dtype, layout):
+        self.a = padded(m, k, dtype, "cuda", layout[0])
+        self.b = padded(k, n, dtype, "cuda", layout[1])
         kind = torch.float32 if index % 5 == 4 else dtype
         lies = (
             torch.empty(m, n, dtype=kind, device="cuda"),
@@ -58,15 +63,15 @@ class Product:
         return judge(self.out, self.a, self.b, **self.epilogue)
 
 
-def products(dtype):
+def products(dtype, layouts):
     mixed = [(*random.choices(range(1, 700), k=2), random.randrange(2, 900)) for _ in range(20)]
-    shapes = TINY + SHALLOW + RAGGED + MANY_TILES + mixed
-    return [Product(i, *shape, dtype) for i, shape in enumerate(shapes)]
+    shapes = TINY + SHALLOW + RAGGED + DEEP + MANY_TILES + mixed
+    return [Product(i, *shape, dtype, random.choice(layouts)) for i, shape in enumerate(shapes)]
 
 
-def soak(name, work):
-    """LAUNCHES launches, the last ones into NaN. Returns what is wrong with their results."""
-    for _ in range(LAUNCHES - len(work)):
+def soak(name, work, launches):
+    """So many launches, the last ones into NaN. Returns what is wrong with their results."""
+    for _ in range(launches - len(work)):
         random.choice(work).launch(name)
     for product in work:
         product.out.fill_(math.nan)
@@ -76,21 +81,39 @@ def soak(name, work):
     return [f"{tuple(p.a.shape)} @ {tuple(p.b.shape)}: {v}" for p, v in verdicts if not v]
 
 
-def main(seed, names):
+def main(seed, launches, names):
     random.seed(seed)
     torch.manual_seed(seed)
     failed = False
     for dtype, name in itertools.product((torch.float16, torch.bfloat16), names):
-        work = products(dtype)
+        layouts = table()[name]["layouts"]
+        work = products(dtype, LAYOUTS if layouts == "all" else [layouts])
         torch.cuda.synchronize()
         print(f"{name} {dtype}", flush=True)
         faulthandler.dump_traceback_later(SECONDS, exit=True)
-        wrong = soak(name, work)
+        wrong = soak(name, work, launches)
         faulthandler.cancel_dump_traceback_later()
         failed |= bool(wrong)
         print("\n".join(wrong) or "right", flush=True)
     return int(failed)
 
 
+def soak_apart(seed, launches, names):
+    """Does so in a process of its own, which a hang of one of the kernels would end."""
+    here = Path(__file__)
+    folders = [Path(vitamin_hgemm.__file__).parents[1], here.parents[1]]
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, here, str(seed), str(launches), *names],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+    assert run.stdout.count("right") == 2 * len(names)
+
+
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

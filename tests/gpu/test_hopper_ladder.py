@@ -1,21 +1,23 @@
 """What a ring of stages, a cluster or a tile scheduler can get wrong, in each step and study."""
 
 import math
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
-from calls import HOPPER_STEPS, HOPPER_STUDIES, Failures, need_memory, padded, padded_pairs
-from reference import ACTIVATIONS, INT_OF, Guarded, assert_close, operand
+from calls import (
+    HOPPER_STEPS,
+    HOPPER_STUDIES,
+    HOPPER_TILES,
+    Failures,
+    need_memory,
+    padded,
+    padded_pairs,
+)
+from reference import ACTIVATIONS, INT_OF, Guarded, assert_close, operand, within_nan
+from soak import soak_apart
 from test_graphs import Captured
 
-import vitamin_hgemm
-
-SOAK = Path(__file__).with_name("soak.py")
 # One tile and a little, many k-tiles, more tiles than SMs, no full k-tile.
 SHAPES = [(130, 264, 72), (300, 200, 1000), (2056, 2312, 200), (64, 72, 8)]
 
@@ -31,21 +33,10 @@ def hopper(device):
 
 @pytest.mark.parametrize("step", HOPPER_STEPS)
 def test_ten_thousand_launches_do_not_hang(step, seed):
-    """In a process of its own, which a hang of the step or of one of its variants would end."""
+    """Of the step and of its variants."""
     version = step.split("_")[1]
     names = [n for n in (*HOPPER_STEPS, *HOPPER_STUDIES) if n.split("_")[1] == version]
-    folders = [Path(vitamin_hgemm.__file__).parents[1], SOAK.parents[1]]
-    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
-    run = subprocess.run(
-        [sys.executable, SOAK, str(seed), *names],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
-    assert run.stdout.count("right") == 2 * len(names)
+    soak_apart(seed, 10_000, names)
 
 
 @every_kernel
@@ -61,15 +52,6 @@ def test_a_thousand_repeats_have_the_same_bits(device, dtype, name):
             hgemm.out(a, b, kernel=name, out=out)
             differs |= (out.view(torch.int16) != first.view(torch.int16)).any()
         assert not differs, f"{name} {(m, n, k)}"
-
-
-def within_nan(rows, cols, dtype, device, layout):
-    """A buffer of NaN, more than a tile larger on each side than the view that is returned too."""
-    outer, inner = (rows, cols) if layout == "n" else (cols, rows)
-    pitch = -(-inner // 8) * 8 + 2 * 264
-    base = torch.full((outer + 2 * 264, pitch), math.nan, dtype=dtype, device=device)
-    view = base[264 : 264 + outer, 264 : 264 + inner].normal_()
-    return base, view if layout == "n" else view.t()
 
 
 @every_kernel
@@ -125,7 +107,7 @@ def test_operands_over_2_31_elements(device, dtype):
         (operand(8, 8, dtype, device), tall.t()),
     ]
     with Failures() as failures:
-        for name in HOPPER_STEPS:
+        for name in (*HOPPER_STEPS, *HOPPER_TILES):
             for a, b in pairs:
                 failures.check(name, a, b, must=True)
 

@@ -1,0 +1,240 @@
+"""What the production kernels of the Hopper path can get wrong: edges of tiles, rows of the output
+at any address, tiles that follow each other in a block, parts of a split K, batches."""
+
+import itertools
+import math
+import random
+
+import pytest
+import torch
+from calls import (
+    HOPPER_FEW_ROWS,
+    HOPPER_SPLIT,
+    HOPPER_TILES,
+    LAYOUTS,
+    Failures,
+    need_memory,
+    padded,
+    products_by_splits,
+)
+from reference import ACTIVATIONS, INT_OF, Guarded, assert_close, operand, within_nan
+from soak import soak_apart
+from test_graphs import Captured
+
+EDGES = sorted({e + d for e in (16, 32, 64, 128, 192, 256) for d in (-1, 0, 1)} | {1, 2, 9, 300})
+DEPTHS = (1, 8, 63, 64, 65, 130, 192, 257, 513, 700)  # from a part of a k-tile to more than a ring
+
+hgemm = torch.ops.vitamin.hgemm
+every_tile = pytest.mark.parametrize("name", HOPPER_TILES)
+
+
+@pytest.fixture(autouse=True)
+def hopper(device):
+    if torch.cuda.get_device_capability(device) != (9, 0):
+        pytest.skip("GPU test: the CUDA device is not sm_90")
+
+
+def pair(m, n, k, dtype, device, layout=None, **options):
+    """a and b, padded(), in the given layout or in any."""
+    layout = layout or random.choice(LAYOUTS)
+    a = padded(m, k, dtype, device, layout[0], **options)
+    return a, padded(k, n, dtype, device, layout[1], **options)
+
+
+def any_epilogue(n, dtype, device):
+    bias = torch.randn(n, dtype=dtype, device=device)
+    return {"bias": random.choice((None, bias)), "activation": random.choice(list(ACTIVATIONS))}
+
+
+def test_thousands_of_launches_do_not_hang(seed):
+    soak_apart(seed, 2_000, HOPPER_TILES)
+
+
+@every_tile
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_edges_of_tiles(device, dtype, name, layout):
+    """Every edge as rows and as columns, with other extents that are new in each run."""
+    shapes = [(edge, random.choice(EDGES)) for edge in EDGES]
+    shapes += [(random.choice(EDGES), edge) for edge in EDGES]
+    shapes += [(random.randint(1, 300), random.randint(1, 300)) for _ in range(8)]
+    with Failures() as failures:
+        for m, n in shapes:
+            a, b = pair(m, n, random.choice(DEPTHS), dtype, device, layout)
+            failures.check(name, a, b, must=True)
+
+
+@every_tile
+def test_rows_of_the_output_at_any_address(device, dtype, name):
+    """Bases at every alignment, pitches of every remainder, and columns that end within 8."""
+    with Failures() as failures:
+        for m, n in [(130, 261), (257, 136), (65, 61), (5, 7)]:
+            a, b = pair(m, n, 200, dtype, device)
+            for offset in range(0, 16, 2):
+                for pad in random.sample(range(8), 2):
+                    guarded = Guarded((m, n), dtype, device, pad=pad, offset=offset)
+                    options = any_epilogue(n, dtype, device)
+                    failures.check(name, a, b, out=guarded.view, must=True, **options)
+                    guarded.assert_around_untouched(f"{name} at {offset} bytes, pad {pad}")
+
+
+@every_tile
+def test_tiles_that_follow_each_other(device, dtype, name):
+    """Many tiles a block, of few k-tiles: one is on its way out while the next is multiplied."""
+    need_memory(12)
+    with Failures() as failures:
+        for batch, m, n, k in [
+            ((96,), 1024, 1024, 64),
+            ((), 4100, 5003, 64),
+            ((), 4100, 4104, 130),
+            ((), 2056, 8200, 320),
+            ((7,), 1000, 1003, 200),
+        ]:
+            a, b = pair(m, n, k, dtype, device, batch=batch)
+            failures.check(name, a, b, must=True)
+
+
+@pytest.mark.parametrize("name", HOPPER_SPLIT)
+def test_parts_of_k(device, dtype, name):
+    """Every number of parts: any layout, epilogue and type, rows at odd addresses, batches."""
+    products = products_by_splits(name)
+    assert len(products) >= 5, products
+    with Failures() as failures:
+        for splits, (m, n, k) in products.items():
+            for layout in LAYOUTS:
+                kind = random.choice((dtype, torch.float32))
+                options = {"out_dtype": None if kind == dtype else kind}
+                options |= any_epilogue(n, dtype, device)
+                a, b = pair(m, n, k, dtype, device, layout)
+                guarded = Guarded((m, n), kind, device, pad=random.randrange(4), offset=4)
+                what = f"in {splits} parts"
+                failures.check(name, a, b, out=guarded.view, must=True, what=what, **options)
+                guarded.assert_around_untouched(f"{name} {what}")
+        for m, n, k in [(60, 40, 4099), (100, 200, 2051)]:
+            a, b = pair(m, n, k, dtype, device, batch=(3,))
+            failures.check(name, a, b, must=True)
+
+
+@pytest.mark.parametrize("name", HOPPER_SPLIT)
+def test_parts_of_k_have_the_same_bits(device, dtype, name):
+    for splits, (m, n, k) in products_by_splits(name).items():
+        a, b = pair(m, n, k, dtype, device, "nt")
+        first = hgemm(a, b, kernel=name)
+        out = torch.empty_like(first)
+        differs = torch.zeros((), dtype=torch.bool, device=device)
+        for _ in range(1000):
+            out.fill_(math.nan)
+            hgemm.out(a, b, kernel=name, out=out)
+            differs |= (out.view(torch.int16) != first.view(torch.int16)).any()
+        assert not differs, f"{name} {(m, n, k)} in {splits} parts"
+
+
+@every_tile
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches_of_one_stride(device, dtype, name, layout):
+    """Matrices of their own, one a for all, one b for all, and outputs that lie apart."""
+    with Failures() as failures:
+        for m, n, k in [(130, 136, 72), (33, 65, 200), (1, 8, 64), (70, 270, 0)]:
+            a, b = pair(m, n, k, dtype, device, layout, batch=(6,))
+            failures.check(name, a, b, must=True)
+            failures.check(name, a[0], b, must=True)
+            # Every other matrix of a: rows that don't fold into one taller matrix.
+            failures.check(name, a[::2], b[0], must=True)
+            failures.check(name, a[:1].expand(6, m, k), b, must=True)
+            for strides in [(m * n + 5, n, 1), (n, 6 * n, 1), (1, 6 * n, 6)]:
+                guarded = Guarded((6, m, n), dtype, device, strides=strides, offset=2)
+                failures.check(name, a, b, out=guarded.view, must=True)
+                guarded.assert_around_untouched(f"{name} {guarded.describe()}")
+
+
+@pytest.mark.parametrize("name", HOPPER_FEW_ROWS)
+def test_few_rows(device, dtype, name):
+    """Swapped operands: the bias runs along the rows of what is multiplied, and so does n."""
+    with Failures() as failures:
+        for m, kind in itertools.product(range(1, 65), (dtype, torch.float32)):
+            n, k = random.randint(1, 700), random.randint(1, 900)
+            a, b = pair(m, n, k, dtype, device)
+            places = [{}, {"pad": 3, "offset": 4}, {"strides": (1, m)}, {"strides": (1, m + 3)}]
+            guarded = Guarded((m, n), kind, device, **random.choice(places))
+            options = {"out_dtype": None if kind == dtype else kind}
+            options |= any_epilogue(n, dtype, device)
+            failures.check(name, a, b, out=guarded.view, must=True, **options)
+            guarded.assert_around_untouched(f"{name} {guarded.describe()}")
+
+
+def test_eight_streams_at_once(device, dtype):
+    """Launches of every kernel that follow each other, and run side by side where they can."""
+    work = []
+    for i, name in itertools.product(range(8), HOPPER_TILES):
+        stream = torch.cuda.Stream()
+        for m, n, k in [(130, 264, 72), (300, 203, 1000), (2056, 2312, 200), (61, 96, 4100)]:
+            a, b = pair(m + i, n + i, k + i, dtype, device)
+            work.append((stream, name, a, b, torch.empty(m + i, n + i, dtype=dtype, device=device)))
+    torch.cuda.synchronize()
+    for _ in range(3):
+        for stream, name, a, b, out in work:
+            with torch.cuda.stream(stream):
+                out.fill_(math.nan)
+                hgemm.out(a, b, kernel=name, out=out)
+    torch.cuda.synchronize()
+    for _, name, a, b, out in work:
+        assert_close(out, a, b, what=f"{name} {tuple(a.shape)} @ {tuple(b.shape)}")
+
+
+@every_tile
+def test_graphs_replay_after_other_shapes(device, dtype, name):
+    """A captured launch has its tensor maps with it: later ones leave them alone."""
+    shapes = [(136, 264, 72), (300, 200, 1000), (2056, 2312, 200), (61, 96, 4104)]
+    captured = [Captured(*shape, dtype, device, name) for shape in shapes]
+    for m, n, k in [(64, 64, 64), (1000, 1003, 1000), (8, 8, 8), (100, 40, 8200)]:
+        a, b = pair(m, n, k, dtype, device)
+        assert_close(hgemm(a, b, kernel=name), a, b, what=name)
+        for each in captured:
+            each.replay_and_check(f"{name} after {(m, n, k)}")
+
+
+def test_over_2_31_outputs(device, dtype):
+    """Rows that TMA writes, rows that it can't, and few rows of many columns."""
+    need_memory(40)
+    with Failures() as failures:
+        for name, m, n in [
+            ("sm90_128x192x64_2x1", 65536 + 8, 32768 + 24),
+            ("sm90_128x256x64", 65536 + 8, 32768 + 25),
+            ("sm90_64x128x64", 33, 2**26 + 7),
+        ]:
+            failures.check(name, *pair(m, n, 8, dtype, device, "nt"), must=True)
+
+
+@every_tile
+def test_refuses_what_it_is_not_made_for(device, dtype, name):
+    """Unaligned rows, no contiguous index, batches of two strides: the family takes them all."""
+    a, b = pair(64, 80, 72, dtype, device, "nn")
+    stepped = torch.randn(64, 144, dtype=dtype, device=device)[:, ::2]
+    apart = [torch.randn(2, 6, *x.shape, dtype=dtype, device=device)[:, :5] for x in (a, b)]
+    for bad_a, bad_b, reason in [
+        (operand(64, 72, dtype, device, pad=1), b, "the rows of a are not 16-byte aligned"),
+        (operand(64, 72, dtype, device, offset=8), b, "the rows of a are not 16-byte aligned"),
+        (a, operand(72, 80, dtype, device, layout="t", pad=4), "the rows of b are not 16-byte"),
+        (a, operand(72, 80, dtype, device, offset=2), "the rows of b are not 16-byte aligned"),
+        (stepped, b, "neither stride of a is 1"),
+        (a, stepped.t()[:, :60], "neither stride of b is 1"),
+        (*apart, "the batch has more than one stride"),
+    ]:
+        shape = (*torch.broadcast_shapes(bad_a.shape[:-2], bad_b.shape[:-2]), 64, bad_b.shape[-1])
+        out = Guarded(shape, dtype, device)
+        with pytest.raises(RuntimeError, match=f"kernel '{name}' can't run .*: {reason}"):
+            hgemm.out(bad_a, bad_b, kernel=name, out=out.view)
+        out.assert_untouched(f"{name}: {reason}")
+        assert_close(hgemm(bad_a, bad_b, kernel="sm90"), bad_a, bad_b, what=reason)
+
+
+@every_tile
+def test_what_lies_around_the_operands_is_not_read(device, dtype, name):
+    """NaN on all sides of them; and neither is written."""
+    with Failures() as failures:
+        for layout, (m, n, k) in itertools.product(LAYOUTS, [(63, 72, 40), (257, 513, 333)]):
+            a_base, a = within_nan(m, k, dtype, device, layout[0])
+            b_base, b = within_nan(k, n, dtype, device, layout[1])
+            bits = [base.view(INT_OF[dtype]).clone() for base in (a_base, b_base)]
+            failures.check(name, a, b, must=True)
+            for base, before in zip((a_base, b_base), bits, strict=True):
+                assert torch.equal(base.view(INT_OF[dtype]), before), f"{name} wrote an operand"

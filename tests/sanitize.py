@@ -57,12 +57,30 @@ class Call:
         return " ".join([f"{self.m}x{self.n}x{self.k}", *options])
 
 
-# One block an SM, each of which takes tiles of 128x256 until there are none left.
-PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11")
+# The production kernels of the Hopper path, by their tiles.
+HOPPER_TILES = ("sm90_128x", "sm90_64x", "sm90_32x", "sm90_16x")
+# One block an SM, each of which takes tiles of up to 128x256 until there are none left.
+PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11", *HOPPER_TILES)
+
+
+def hopper_tile_calls():
+    """For the production kernels: what they do beside the steps, in rows of whole 16 bytes."""
+    return [
+        # Rows of the output at odd addresses; a tile and some more, of boxes whole and cut off.
+        Call(130, 261, 200, "nt", bias=True, only=HOPPER_TILES),
+        Call(264, 323, 196, "nt", pad=4, out="padded", only=HOPPER_TILES),
+        # As many tiles as above, a contiguous along M, and rows that TMA can't write.
+        Call(136, 17801, 72, "tt", only=HOPPER_TILES),
+        # K in parts, blocks of a cluster; ragged, in float32, and of a batch.
+        Call(16, 24, 1024, "tt", bias=True, activation="silu", only=HOPPER_TILES),
+        Call(61, 47, 1021, "nt", pad=3, wide=True, only=HOPPER_TILES),
+        Call(40, 24, 1536, "nt", batch=(2,), out="padded", only=HOPPER_TILES),
+        Call(136, 72, 72, "tn", batch=(3,), only=HOPPER_TILES),
+    ]
 
 
 def hopper_calls():
-    """For the steps that take b stored [N, K] in rows of whole 16 bytes."""
+    """For what takes b stored [N, K] in rows of whole 16 bytes."""
     return [
         Call(67, 69, 71, "nt", pad=1, bias=True, activation="gelu", studies=True),
         # More k-tiles than stages, edges on all sides.
@@ -72,6 +90,7 @@ def hopper_calls():
         Call(136, 72, 0, "nt", pad=8, bias=True),
         Call(136, 72, 1, "nt", pad=7, wide=True),
         Call(1, 1, 8, "nt"),
+        *hopper_tile_calls(),
     ]
 
 
@@ -158,7 +177,7 @@ def run_call(torch, name, call, dtype):
     try:
         torch.ops.vitamin.hgemm.out(a_gpu, b_gpu, kernel=name, out=out.view, **options)
     except RuntimeError as error:
-        if "can't run" not in str(error) or name in ("auto", "sm80"):
+        if "can't run" not in str(error) or name in ("auto", "sm90", "sm80"):
             raise
         return "refused"
     values, untouched = out.download()

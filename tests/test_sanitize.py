@@ -1,5 +1,7 @@
 """What the table of tests/sanitize.py makes of logs, with a sanitizer made of recorded output."""
 
+import itertools
+import math
 import os
 import subprocess
 import sys
@@ -8,7 +10,9 @@ from pathlib import Path
 import pytest
 import sanitize
 import sanitizer_log
-from calls import HOPPER_STEPS, HOPPER_STUDIES, table
+from calls import HOPPER_SPLIT, HOPPER_STEPS, HOPPER_STUDIES, HOPPER_TILES, table
+
+from vitamin_hgemm.planning import plan
 
 SANITIZE = Path(__file__).with_name("sanitize.py")
 CALLS = "call: auto float16 1x1x1\ncalls: 9 of 12, refused: 3, wrong: 0\n"
@@ -130,11 +134,37 @@ def test_every_kernel_for_the_gpu_has_calls(tool):
 
 def test_persistent_blocks_take_several_tiles():
     persistent = [name for name in table() if name.startswith(sanitize.PERSISTENT)]
-    assert set(persistent) > {*HOPPER_STEPS[4:]}
+    assert set(persistent) > {*HOPPER_STEPS[4:], *HOPPER_TILES}
     for name in persistent:
         tile_m, tile_n, _ = table()[name]["tile"]
         own = [c for c in sanitize.hopper_calls() if sanitize.takes(name, table()[name], c)]
         assert max(-(-c.m // tile_m) * -(-c.n // tile_n) for c in own) > 132, name
+
+
+def test_production_kernels_of_hopper_are_called_for_what_they_do():
+    """Each in every tool: rows that TMA writes and rows that it can't, parts of K, batches."""
+    assert {n for n in table() if n.startswith(sanitize.HOPPER_TILES)} == set(HOPPER_TILES)
+    for name, tool in itertools.product(HOPPER_TILES, sanitize.TOOLS):
+        own = [c for c in sanitize.calls_for(tool) if sanitize.takes(name, table()[name], c)]
+        splits, batches, remainders = set(), set(), set()
+        for call in own:
+            a_inner, b_inner = (
+                rows if layout == "t" else columns
+                for layout, rows, columns in zip(
+                    call.layout, (call.m, call.k), (call.k, call.n), strict=True
+                )
+            )
+            pitches = {"lda": a_inner + call.pad, "ldb": b_inner + call.pad}
+            if call.offset or call.step > 1 or any(pitch % 8 for pitch in pitches.values()):
+                continue
+            batch = math.prod(call.batch)
+            options = {"layout": call.layout, "batch": batch, "device": "H200", "kernel": name}
+            splits.add(plan(call.m, call.n, call.k, **pitches, **options).splits)
+            batches.add(batch)
+            remainders.add(call.n % 8)
+        assert 0 in remainders and remainders & {1, 3, 5, 7}
+        assert {1, 2} <= batches
+        assert splits == {1} if name not in HOPPER_SPLIT else len(splits) > 2, (name, splits)
 
 
 def test_four_tools_leave_few_files(tmp_path):

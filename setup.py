@@ -71,7 +71,8 @@ def read_archs():
 def gencode_flags(archs):
     """Machine code for every architecture, and PTX of those whose PTX newer GPUs can take."""
     flags = []
-    for arch in archs:
+    # Code for sm_90 beside that for sm_90a would be the same but for the kernels that it lacks.
+    for arch in (a for a in archs if a != "90" or "90a" not in archs):
         code = f"sm_{arch}" if arch.endswith("a") else f"[sm_{arch},compute_{arch}]"
         flags.append(f"-gencode=arch=compute_{arch},code={code}")
     return flags

@@ -17,6 +17,7 @@ Encode find_encode() {
   if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, version,
                                        cudaEnableDefault, &found) != cudaSuccess ||
       found != cudaDriverEntryPointSuccess) {
+    cudaGetLastError();
     return nullptr;
   }
   return reinterpret_cast<Encode>(function);
@@ -54,7 +55,7 @@ int encode_tensor_map(const TensorMapSpec& spec, CUtensorMap* map) {
       encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT16, rank, const_cast<void*>(spec.base), extents,
              strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, driver_swizzle(spec.swizzle),
              CUtensorMapL2promotion(spec.promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+  return static_cast<cudaError_t>(result);  // the same numbers
 }
 
 }  // namespace vitamin

@@ -129,7 +129,7 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
   const double groups = rows * columns * double(p.batch.count());
   const int blocks = kernel.cluster * launch.splits;  // of a group of tiles
-  const double rounds = std::ceil(groups / cluster_slots(device, blocks));
+  const double rounds = std::ceil(groups / std::max(1.0, cluster_slots(device, blocks)));
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
   // Of a wgmma: tensor cores, or its reads of shared memory.
@@ -166,7 +166,7 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
 }  // namespace
 
 double cluster_slots(const DeviceFacts& device, int blocks) {
-  return std::max(1.0, std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks));
+  return std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks);
 }
 
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {

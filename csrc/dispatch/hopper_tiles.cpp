@@ -5,16 +5,16 @@
 
 namespace vitamin {
 
-// Coordinates are 32-bit, strides below 2^40 bytes.
+// Coordinates, to the end of the last tile, are 32-bit; strides below 2^40 bytes.
 const char* no_tma(const Problem& p) {
 #ifdef VITAMIN_NO_SM90A
   return "this build has no code for sm_90a: VITAMIN_ARCHS left 90a out";
 #endif
-  constexpr int64_t kExtent = int64_t(1) << 31, kStride = int64_t(1) << 39;
+  constexpr int64_t kExtent = (int64_t(1) << 31) - 512, kStride = int64_t(1) << 39;
   const int64_t extent = std::max({p.m, p.n, p.k, p.batch.count()});
   const int64_t stride = std::max({p.a.row_stride, p.a.col_stride, p.b.row_stride, p.b.col_stride,
                                    p.c.row_stride, p.batch.a[0], p.batch.b[0], p.batch.c[0]});
-  if (extent >= kExtent) return "an extent is 2^31 or more";
+  if (extent >= kExtent) return "an extent is 2^31 - 512 or more";
   if (stride >= kStride) return "a stride is 2^40 bytes or more";
   return nullptr;
 }

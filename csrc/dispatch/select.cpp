@@ -139,7 +139,8 @@ std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& dev
     if (by_name && entry.unsupported(problem)) continue;
     add_entry(problem, device, entry, by_name, &list);
   }
-  // What TMA can't read (views whose rows overlap, batches of several strides) is sm80's.
+  // What TMA can't read, nor a copy be made of (batches of several strides, large views of little
+  // memory), is sm80's.
   if (list.empty() && std::strcmp(kernel, kHopperFamily) == 0 && device.cc == kHopper) {
     return candidates(problem, device, kAmpereFamily);
   }

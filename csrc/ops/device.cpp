@@ -32,9 +32,14 @@ DeviceFacts read_facts(int index) {
   facts.smem_per_block = int64_t(properties.sharedMemPerBlockOptin);
   facts.smem_per_sm = int64_t(properties.sharedMemPerMultiprocessor);
   facts.l2_bytes = properties.l2CacheSize;
-  facts.sm_ghz = attribute(cudaDevAttrClockRate, index) * 1e-6;
-  const double transfers = 2.0 * attribute(cudaDevAttrMemoryClockRate, index) * 1e3;  // a second
-  facts.dram_tbs = transfers * attribute(cudaDevAttrGlobalMemoryBusWidth, index) / 8 * 1e-12;
+  // Some virtual GPUs don't tell their rates.
+  const auto rate = [&](cudaDeviceAttr which, int unknown) {
+    const int value = attribute(which, index);
+    return value > 0 ? value : unknown;
+  };
+  facts.sm_ghz = rate(cudaDevAttrClockRate, 1500000) * 1e-6;
+  const double transfers = 2.0 * rate(cudaDevAttrMemoryClockRate, 1000000) * 1e3;  // a second
+  facts.dram_tbs = transfers * rate(cudaDevAttrGlobalMemoryBusWidth, 4096) / 8 * 1e-12;
   return facts;
 }
 
@@ -42,6 +47,7 @@ DeviceFacts read_facts(int index) {
 
 void check_cuda(int error, const char* what) {
   if (error == cudaSuccess) return;
+  cudaGetLastError();  // or the next launch of this thread would be blamed for it
   throw std::runtime_error(std::string("hgemm: ") + what +
                            " failed: " + cudaGetErrorString(cudaError_t(error)));
 }
@@ -62,7 +68,8 @@ const DeviceFacts& device_facts(int index) {
 
 CurrentDevice::CurrentDevice(int index) : index_(index) {
   check_cuda(cudaGetDevice(&previous_), "reading the current GPU");
-  if (previous_ != index_) check_cuda(cudaSetDevice(index_), "making the tensors' GPU current");
+  // Also where it is the current one: a new thread has no context before, and tensor maps need one.
+  check_cuda(cudaSetDevice(index_), "making the tensors' GPU current");
 }
 
 CurrentDevice::~CurrentDevice() {

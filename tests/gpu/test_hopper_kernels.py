@@ -4,6 +4,7 @@ at any address, tiles that follow each other in a block, parts of a split K, bat
 import itertools
 import math
 import random
+import threading
 
 import pytest
 import torch
@@ -159,6 +160,29 @@ def test_few_rows(device, dtype, name):
             options |= any_epilogue(n, dtype, device)
             failures.check(name, a, b, out=guarded.view, must=True, **options)
             guarded.assert_around_untouched(f"{name} {guarded.describe()}")
+
+
+def test_a_thread_whose_first_cuda_call_it_is(device, dtype):
+    """A new thread has no context; tensor maps need one, and nothing but the launch would bind it."""
+    a, b = pair(130, 72, 200, dtype, device)
+    out = torch.empty(130, 72, dtype=dtype, device=device)
+    hgemm.out(a, b, kernel="sm90", out=out)
+    torch.cuda.synchronize()
+    out.fill_(math.nan)
+    torch.cuda.synchronize()
+    failed = []
+
+    def call():
+        try:
+            hgemm.out(a, b, kernel="sm90", out=out)
+        except RuntimeError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert not failed, failed[0]
+    assert_close(out, a, b)
 
 
 def test_eight_streams_at_once(device, dtype):

@@ -28,9 +28,9 @@ class Fixed:
     dram: float  # bytes a microsecond that a copy reaches
     filled: tuple[float, ...]
 
-    def slots(self, blocks: int) -> float:
+    def slots(self, blocks: int) -> int:
         """Clusters of `blocks` blocks that the GPU holds at once."""
-        return max(1.0, math.floor(self.sm_count * self.filled[blocks - 1] / blocks))
+        return math.floor(self.sm_count * self.filled[blocks - 1] / blocks)
 
 
 def fixed(gpu, path: Path = COST) -> Fixed:
@@ -107,7 +107,7 @@ class Way:
             and groups < given.sm_count
             and groups <= given.slots(splits)
         )
-        self.rounds = math.ceil(groups / given.slots(blocks))
+        self.rounds = math.ceil(groups / max(1, given.slots(blocks)))
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)

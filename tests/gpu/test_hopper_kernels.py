@@ -163,7 +163,7 @@ def test_few_rows(device, dtype, name):
 
 
 def test_a_thread_whose_first_cuda_call_it_is(device, dtype):
-    """A new thread has no context; tensor maps need one, and nothing but the launch would bind it."""
+    """A new thread has no context; tensor maps need one, and nothing else would bind it."""
     a, b = pair(130, 72, 200, dtype, device)
     out = torch.empty(130, 72, dtype=dtype, device=device)
     hgemm.out(a, b, kernel="sm90", out=out)

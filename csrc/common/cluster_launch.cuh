@@ -18,9 +18,6 @@ constexpr int kMostCluster = 8;  // blocks of a cluster on every GPU that has cl
 template <auto Kernel>
 cudaError_t resident_clusters(cudaLaunchConfig_t config, int cluster, int* resident) {
   static std::atomic<int> known[64][kMostCluster + 1];  // and one more, 0: not asked yet
-  if (const cudaError_t error = allow_shared_memory<Kernel>(int(config.dynamicSmemBytes))) {
-    return error;
-  }
   int device = 0;
   if (const cudaError_t error = cudaGetDevice(&device)) return error;
   std::atomic<int>* const place = device < 64 ? &known[device][cluster] : nullptr;
@@ -29,56 +26,40 @@ cudaError_t resident_clusters(cudaLaunchConfig_t config, int cluster, int* resid
     *resident = before - 1;
     return cudaSuccess;
   }
+  // Whoever is answered may launch.
+  if (const cudaError_t error = allow_shared_memory<Kernel>(int(config.dynamicSmemBytes))) {
+    return error;
+  }
   config.gridDim = dim3(cluster);
   const cudaError_t error = cudaOccupancyMaxActiveClusters(resident, Kernel, &config);
   if (error == cudaSuccess && place) place->store(*resident + 1, std::memory_order_relaxed);
   return error;
 }
 
-// A launch of blocks in clusters.
-struct ClusterLaunch {
-  cudaLaunchAttribute attribute;
-  cudaLaunchConfig_t config{};
+// Which clusters of a launch there are: all that are wanted, or no more than are resident at once,
+// for kernels whose blocks go through the work in turn.
+enum class Clusters { kAll, kResident };
 
-  ClusterLaunch(int cluster, int threads, int smem_bytes, cudaStream_t stream) {
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {unsigned(cluster), 1, 1};
-    config.blockDim = dim3(threads);
-    config.dynamicSmemBytes = smem_bytes;
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-  }
-  ClusterLaunch(const ClusterLaunch&) = delete;
-};
-
-// Launches as many clusters of `Cluster` blocks as the device holds at once, or `wanted` if that is
-// less: for kernels whose blocks go through the work in turn.
-template <auto Kernel, int Cluster, class... Args>
-cudaError_t launch_clusters(int64_t wanted, int threads, int smem_bytes, cudaStream_t stream,
-                            Args... args) {
-  ClusterLaunch launch(Cluster, threads, smem_bytes, stream);
-  int resident = 0;
-  if (const cudaError_t error = resident_clusters<Kernel>(launch.config, Cluster, &resident)) {
-    return error;
-  }
-  if (resident == 0) return cudaErrorLaunchOutOfResources;
-  launch.config.gridDim = dim3(unsigned(std::min<int64_t>(wanted, resident)) * Cluster);
-  return cudaLaunchKernelEx(&launch.config, Kernel, args...);
-}
-
-// Launches `blocks` blocks in clusters of `cluster`, whether or not all are resident at once.
+// Launches `wanted` clusters of `cluster` blocks, or fewer.
 template <auto Kernel, class... Args>
-cudaError_t launch_all_clusters(int cluster, int64_t blocks, int threads, int smem_bytes,
-                                cudaStream_t stream, Args... args) {
-  ClusterLaunch launch(cluster, threads, smem_bytes, stream);
+cudaError_t launch_clusters(Clusters which, int64_t wanted, int cluster, int threads,
+                            int smem_bytes, cudaStream_t stream, Args... args) {
+  cudaLaunchAttribute attribute;
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {unsigned(cluster), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = smem_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
   int resident = 0;
-  if (const cudaError_t error = resident_clusters<Kernel>(launch.config, cluster, &resident)) {
-    return error;
-  }
+  if (const cudaError_t error = resident_clusters<Kernel>(config, cluster, &resident)) return error;
   if (resident == 0) return cudaErrorLaunchOutOfResources;
-  launch.config.gridDim = dim3(unsigned(blocks));
-  return cudaLaunchKernelEx(&launch.config, Kernel, args...);
+  const int64_t clusters =
+      which == Clusters::kResident ? std::min<int64_t>(wanted, resident) : wanted;
+  config.gridDim = dim3(unsigned(clusters) * cluster);
+  return cudaLaunchKernelEx(&config, Kernel, args...);
 }
 
 }  // namespace vitamin

@@ -7,20 +7,28 @@
 
 namespace vitamin {
 
-struct TileCoord {
-  int64_t m;
-  int64_t n;
+template <class Int>
+struct TilePlace {
+  Int m;
+  Int n;
 };
+using TileCoord = TilePlace<int64_t>;
 
 // Strips of `width` tile columns, each walked row by row: the blocks that run at the same time
-// cover a compact rectangle of the output, so they share rows of a and columns of b in L2.
-VITAMIN_HD TileCoord strip_raster(int64_t tile, int64_t tiles_m, int64_t tiles_n, int width) {
-  const int64_t strip = tile / (tiles_m * width);
-  const int64_t in_strip = tile - strip * tiles_m * width;
-  const int64_t left = tiles_n - strip * width;
-  const int64_t columns = left < width ? left : width;
-  const int64_t row = in_strip / columns;
+// cover a compact rectangle of the output, so they share rows of a and columns of b in L2. In
+// 32-bit integers too, where the tiles are fewer.
+template <class Int>
+VITAMIN_HD TilePlace<Int> strip_raster_in(Int tile, Int tiles_m, Int tiles_n, int width) {
+  const Int strip = tile / (tiles_m * width);
+  const Int in_strip = tile - strip * tiles_m * width;
+  const Int left = tiles_n - strip * width;
+  const Int columns = left < Int(width) ? left : Int(width);
+  const Int row = in_strip / columns;
   return {row, strip * width + (in_strip - row * columns)};
+}
+
+VITAMIN_HD TileCoord strip_raster(int64_t tile, int64_t tiles_m, int64_t tiles_n, int width) {
+  return strip_raster_in<int64_t>(tile, tiles_m, tiles_n, width);
 }
 
 // Part `split` of `count` k-tiles cut into `splits` runs whose lengths differ by at most one.

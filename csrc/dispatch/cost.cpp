@@ -136,12 +136,11 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double wgmma =
       std::max(n / 2.0, 16 + n / 4.0) * hopper::kWgmma * (n < 256 ? hopper::kNarrow : 1);
   const double k_tile = std::max({8 * wgmma, hopper::kStageCycles, a_copies + b_copies});
-  const bool by_rows = !swapped && !p.out_f32 && p.c.layout == Layout::kRow && launch.splits == 1;
-  const bool by_tma = by_rows && p.c.align == 16 && p.n % 8 == 0;
+  const bool by_rows = !swapped && launch.splits == 1 && p.rows_of_16_bits();
   const bool hidden = k_tiles >= n / 64;
-  const double store = !by_rows ? hopper::kDirectStore / launch.splits
-                       : by_tma ? (hidden ? 0 : hopper::kExposedBoxes)
-                                : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
+  const double store = !by_rows       ? hopper::kDirectStore / launch.splits
+                       : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
+                                      : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
   const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * 128 * n;
   const double cycles_a_us = device.sm_ghz * hopper::kClock * 1e3;
   const double start_us = hopper::kStartCycles / cycles_a_us;

@@ -12,6 +12,10 @@
 #define VITAMIN_LAUNCH(function) nullptr
 #endif
 
+// The launch function of a production tile of a family.
+#define VITAMIN_TILE(family, suffix) \
+  VITAMIN_LAUNCH((launch_by_type<family::launch_##suffix##_f16, family::launch_##suffix##_bf16>))
+
 namespace vitamin {
 
 // Null, or why the rows of a or b are not 16-byte aligned.

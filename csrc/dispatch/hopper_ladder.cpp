@@ -4,8 +4,6 @@
 namespace vitamin {
 namespace {
 
-constexpr int kHopper = 90;
-
 const char* unsupported(const Problem& p) {
   if (const char* reason = no_tma(p)) return reason;
   if (p.k == 0) return nullptr;  // nothing is read
@@ -29,7 +27,7 @@ constexpr Tile kWide{128, 256, 64, 4, 384, 4 * 49168};
 constexpr Tile kWideStaged{128, 256, 64, 4, 384, 4 * 49168 + 32768};
 
 KernelEntry entry(const char* family, const char* name, const char* what, const Tile& t,
-                  int (*launch)(const LaunchArgs&)) {
+                  LaunchFunction launch) {
   KernelEntry e{};
   e.name = name;
   e.family = family;

@@ -21,8 +21,6 @@ const char* no_tma(const Problem& p) {
 
 namespace {
 
-constexpr int kHopper = 90;
-
 const char* unsupported(const Problem& p) {
   if (const char* reason = no_tma(p)) return reason;
   if (p.batch.dims > 1) return "the batch has more than one stride";
@@ -33,13 +31,7 @@ const char* unsupported(const Problem& p) {
   return p.k == 0 ? nullptr : unaligned(p);
 }
 
-template <int (*F16)(const LaunchArgs&), int (*BF16)(const LaunchArgs&)>
-int launch_by_type(const LaunchArgs& args) {
-  return args.problem.dtype == DType::kF16 ? F16(args) : BF16(args);
-}
-
-KernelEntry entry(const char* name, const char* what, const sm90::Tile& t,
-                  int (*launch)(const LaunchArgs&)) {
+KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, LaunchFunction launch) {
   KernelEntry e{};
   e.name = name;
   e.family = "sm90";
@@ -65,22 +57,19 @@ KernelEntry entry(const char* name, const char* what, const sm90::Tile& t,
 
 }  // namespace
 
-#define VITAMIN_TILE(suffix) \
-  VITAMIN_LAUNCH((launch_by_type<sm90::launch_##suffix##_f16, sm90::launch_##suffix##_bf16>))
-
 std::vector<KernelEntry> hopper_tiles() {
   using namespace sm90;
   return {
       entry("sm90_128x256x64_2x1", "large, pairs of blocks share b", k128x256c2,
-            VITAMIN_TILE(128x256c2)),
-      entry("sm90_128x256x64", "large", k128x256, VITAMIN_TILE(128x256)),
+            VITAMIN_TILE(sm90, 128x256c2)),
+      entry("sm90_128x256x64", "large", k128x256, VITAMIN_TILE(sm90, 128x256)),
       entry("sm90_128x192x64_2x1", "large, where its waves fit better", k128x192c2,
-            VITAMIN_TILE(128x192c2)),
-      entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(128x128)),
-      entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(128x64)),
-      entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(64x128)),
-      entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(32x128)),
-      entry("sm90_16x128x64", "few rows", k16x128, VITAMIN_TILE(16x128)),
+            VITAMIN_TILE(sm90, 128x192c2)),
+      entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(sm90, 128x128)),
+      entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(sm90, 128x64)),
+      entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
+      entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),
+      entry("sm90_16x128x64", "few rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
   };
 }
 

@@ -29,13 +29,6 @@ const char* ladder_unsupported(const Problem& p) {
 
 const char* nothing_unsupported(const Problem&) { return nullptr; }
 
-using LaunchFunction = int (*)(const LaunchArgs&);
-
-template <LaunchFunction F16, LaunchFunction BF16>
-int launch_by_type(const LaunchArgs& args) {
-  return args.problem.dtype == DType::kF16 ? F16(args) : BF16(args);
-}
-
 KernelEntry baseline() {
   KernelEntry e{};
   e.name = "cublas";
@@ -93,9 +86,6 @@ KernelEntry tile(const char* name, const char* what, const sm80::Tile& t, Launch
   return e;
 }
 
-#define VITAMIN_TILE(suffix) \
-  VITAMIN_LAUNCH((launch_by_type<sm80::launch_##suffix##_f16, sm80::launch_##suffix##_bf16>))
-
 std::vector<KernelEntry> make_table() {
   using namespace sm80;
   std::vector<KernelEntry> table = {
@@ -114,18 +104,18 @@ std::vector<KernelEntry> make_table() {
   const std::vector<KernelEntry> tiles = hopper_tiles();
   table.insert(table.end(), tiles.begin(), tiles.end());
   const std::vector<KernelEntry> production = {
-      tile("sm80_256x128x64", "large, needs 192 KB", k256x128x64, VITAMIN_TILE(256x128x64)),
+      tile("sm80_256x128x64", "large, needs 192 KB", k256x128x64, VITAMIN_TILE(sm80, 256x128x64)),
       tile("sm80_128x256x64", "large and wide, needs 192 KB", k128x256x64,
-           VITAMIN_TILE(128x256x64)),
-      tile("sm80_256x128x32", "large, within 99 KB", k256x128x32, VITAMIN_TILE(256x128x32)),
-      tile("sm80_128x128x64", "mid", k128x128x64, VITAMIN_TILE(128x128x64)),
-      tile("sm80_64x64x64", "small", k64x64x64, VITAMIN_TILE(64x64x64)),
-      tile("sm80_16x128x64", "few rows", k16x128x64, VITAMIN_TILE(16x128x64)),
-      tile("sm80_128x16x64", "few columns", k128x16x64, VITAMIN_TILE(128x16x64)),
+           VITAMIN_TILE(sm80, 128x256x64)),
+      tile("sm80_256x128x32", "large, within 99 KB", k256x128x32, VITAMIN_TILE(sm80, 256x128x32)),
+      tile("sm80_128x128x64", "mid", k128x128x64, VITAMIN_TILE(sm80, 128x128x64)),
+      tile("sm80_64x64x64", "small", k64x64x64, VITAMIN_TILE(sm80, 64x64x64)),
+      tile("sm80_16x128x64", "few rows", k16x128x64, VITAMIN_TILE(sm80, 16x128x64)),
+      tile("sm80_128x16x64", "few columns", k128x16x64, VITAMIN_TILE(sm80, 128x16x64)),
       tile("sm80_any_128x128x32", "mid, rows of any alignment", kAny128x128x32,
-           VITAMIN_TILE(any_128x128x32)),
+           VITAMIN_TILE(sm80, any_128x128x32)),
       tile("sm80_any_64x64x64", "small, rows of any alignment", kAny64x64x64,
-           VITAMIN_TILE(any_64x64x64)),
+           VITAMIN_TILE(sm80, any_64x64x64)),
   };
   table.insert(table.end(), production.begin(), production.end());
   return table;

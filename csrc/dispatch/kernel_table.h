@@ -56,6 +56,16 @@ struct KernelEntry {
   int (*launch)(const LaunchArgs&);
 };
 
+using LaunchFunction = int (*)(const LaunchArgs&);
+
+// The launch function of a kernel that is compiled for both types.
+template <LaunchFunction F16, LaunchFunction BF16>
+int launch_by_type(const LaunchArgs& args) {
+  return args.problem.dtype == DType::kF16 ? F16(args) : BF16(args);
+}
+
+constexpr int kHopper = 90;  // compute capability
+
 // All entries, in the order in which they are listed to people.
 const std::vector<KernelEntry>& kernel_table();
 

@@ -55,6 +55,12 @@ struct Problem {
   Activation activation = Activation::kNone;
   Batch batch;
 
+  // Whether c is 16-bit rows of contiguous elements: what can leave through shared memory.
+  bool rows_of_16_bits() const { return c.layout == Layout::kRow && !out_f32; }
+
+  // Whether TMA can write c. It writes a row to the end of its last 16 bytes.
+  bool c_by_tma() const { return rows_of_16_bits() && c.align == 16 && n % 8 == 0; }
+
   double flops() const { return 2.0 * double(m) * double(n) * double(k) * double(batch.count()); }
 };
 

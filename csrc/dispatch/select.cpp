@@ -14,7 +14,6 @@ constexpr const char* kAuto = "auto";
 constexpr const char* kHopperFamily = "sm90";
 constexpr const char* kAmpereFamily = "sm80";
 constexpr const char* kFamilies[] = {kHopperFamily, kAmpereFamily};
-constexpr int kHopper = 90;
 
 bool is_family(const char* name) {
   return std::any_of(std::begin(kFamilies), std::end(kFamilies),

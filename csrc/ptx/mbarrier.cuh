@@ -49,21 +49,6 @@ __device__ __forceinline__ bool mbarrier_try_wait(uint32_t barrier, uint32_t par
   return done;
 }
 
-// The same without waiting.
-__device__ __forceinline__ bool mbarrier_test_wait(uint32_t barrier, uint32_t parity) {
-  uint32_t done;
-  asm volatile(
-      "{\n"
-      ".reg .pred p;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, p;\n"
-      "}\n"
-      : "=r"(done)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return done;
-}
-
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   while (!mbarrier_try_wait(barrier, parity)) {
   }

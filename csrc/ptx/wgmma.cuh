@@ -33,7 +33,7 @@ __device__ __forceinline__ void pin(float (&c)[Count]) {
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-// acc = a · b + (accumulate ? acc : 0)
+// acc += a · b
 template <class T, int N, int TransposeA = 0, int TransposeB = 0>
 struct Wgmma;
 
@@ -50,28 +50,27 @@ struct Wgmma;
 #define VITAMIN_F64(c, i) VITAMIN_F32(c, i), VITAMIN_F32(c, i + 32)
 #define VITAMIN_F128(c, i) VITAMIN_F64(c, i), VITAMIN_F64(c, i + 64)
 
-#define VITAMIN_WGMMA(type, name, n, registers, accumulators, a, b, d, ta, tb)                     \
+#define VITAMIN_WGMMA(type, name, n, registers, accumulators, a, b, ta, tb)                        \
   template <int TransposeA, int TransposeB>                                                        \
   struct Wgmma<type, n, TransposeA, TransposeB> {                                                  \
     static __device__ __forceinline__ void run(float (&c)[n / 2], uint64_t desc_a,                 \
-                                               uint64_t desc_b, bool accumulate) {                 \
+                                               uint64_t desc_b) {                                  \
       asm volatile(                                                                                \
           "{\n"                                                                                    \
           ".reg .pred p;\n"                                                                        \
-          "setp.ne.b32 p, %" #d                                                                    \
-          ", 0;\n"                                                                                 \
+          "setp.ne.b32 p, 1, 0;\n"                                                                 \
           "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." name "." name " {" registers "}, %" #a \
           ", %" #b ", p, 1, 1, %" #ta ", %" #tb                                                    \
           ";\n"                                                                                    \
           "}\n"                                                                                    \
           : accumulators(c, 0)                                                                     \
-          : "l"(desc_a), "l"(desc_b), "r"(int(accumulate)), "n"(TransposeA), "n"(TransposeB));     \
+          : "l"(desc_a), "l"(desc_b), "n"(TransposeA), "n"(TransposeB));                           \
     }                                                                                              \
   };
 
-#define VITAMIN_WGMMA_BOTH(n, registers, accumulators, a, b, d, ta, tb)     \
-  VITAMIN_WGMMA(__half, "f16", n, registers, accumulators, a, b, d, ta, tb) \
-  VITAMIN_WGMMA(__nv_bfloat16, "bf16", n, registers, accumulators, a, b, d, ta, tb)
+#define VITAMIN_WGMMA_BOTH(n, registers, accumulators, a, b, ta, tb)     \
+  VITAMIN_WGMMA(__half, "f16", n, registers, accumulators, a, b, ta, tb) \
+  VITAMIN_WGMMA(__nv_bfloat16, "bf16", n, registers, accumulators, a, b, ta, tb)
 
 #define VITAMIN_R30 VITAMIN_R10() VITAMIN_R10(1) VITAMIN_R10(2)
 #define VITAMIN_R60 VITAMIN_R30 VITAMIN_R10(3) VITAMIN_R10(4) VITAMIN_R10(5)
@@ -80,14 +79,12 @@ struct Wgmma;
   VITAMIN_R60 VITAMIN_R10(6) VITAMIN_R10(7) VITAMIN_R10(8) VITAMIN_R10(9) VITAMIN_R10(10) \
       VITAMIN_R10(11)
 
-VITAMIN_WGMMA_BOTH(16, "%0, %1, %2, %3, %4, %5, %6, %7", VITAMIN_F8, 8, 9, 10, 11, 12)
-VITAMIN_WGMMA_BOTH(32, VITAMIN_R10() "%10, %11, %12, %13, %14, %15", VITAMIN_F16, 16, 17, 18, 19,
-                   20)
-VITAMIN_WGMMA_BOTH(64, VITAMIN_R30 "%30, %31", VITAMIN_F32, 32, 33, 34, 35, 36)
-VITAMIN_WGMMA_BOTH(128, VITAMIN_R60 "%60, %61, %62, %63", VITAMIN_F64, 64, 65, 66, 67, 68)
-VITAMIN_WGMMA_BOTH(192, VITAMIN_R90 "%90, %91, %92, %93, %94, %95", VITAMIN_F96, 96, 97, 98, 99,
-                   100)
+VITAMIN_WGMMA_BOTH(16, "%0, %1, %2, %3, %4, %5, %6, %7", VITAMIN_F8, 8, 9, 10, 11)
+VITAMIN_WGMMA_BOTH(32, VITAMIN_R10() "%10, %11, %12, %13, %14, %15", VITAMIN_F16, 16, 17, 18, 19)
+VITAMIN_WGMMA_BOTH(64, VITAMIN_R30 "%30, %31", VITAMIN_F32, 32, 33, 34, 35)
+VITAMIN_WGMMA_BOTH(128, VITAMIN_R60 "%60, %61, %62, %63", VITAMIN_F64, 64, 65, 66, 67)
+VITAMIN_WGMMA_BOTH(192, VITAMIN_R90 "%90, %91, %92, %93, %94, %95", VITAMIN_F96, 96, 97, 98, 99)
 VITAMIN_WGMMA_BOTH(256, VITAMIN_R120 "%120, %121, %122, %123, %124, %125, %126, %127", VITAMIN_F128,
-                   128, 129, 130, 131, 132)
+                   128, 129, 130, 131)
 
 }  // namespace vitamin::ptx

@@ -45,14 +45,9 @@ __device__ __forceinline__ Work get_work(const Params& p, uint32_t item, uint32_
   work.split = int(item - group * splits);
   work.index = int(group / p.groups_a_matrix);
   const uint32_t at = group - work.index * p.groups_a_matrix;
-  // Strips of tile columns, each walked row by row.
-  const uint32_t strip = at / (p.groups_m * C::Strip);
-  const uint32_t in_strip = at - strip * p.groups_m * C::Strip;
-  const uint32_t left = tiles_n - strip * C::Strip;
-  const uint32_t columns = left < C::Strip ? left : C::Strip;
-  const uint32_t row = in_strip / columns;
-  work.m0 = int(row * C::Cluster + rank) * C::BM;
-  work.n0 = int(strip * C::Strip + in_strip - row * columns) * C::BN;
+  const auto tile = strip_raster_in<uint32_t>(at, p.groups_m, tiles_n, C::Strip);
+  work.m0 = int(tile.m * C::Cluster + rank) * C::BM;
+  work.n0 = int(tile.n) * C::BN;
   const TileRange range = split_range(k_tiles, int(splits), work.split);
   work.k_begin = range.begin;
   work.k_end = range.end;
@@ -104,8 +99,7 @@ struct Consumer {
 #pragma unroll
       for (int step = 0; step < 4; ++step) {
         ptx::Wgmma<T, C::BN, C::TransposeA, C::TransposeB>::run(
-            acc, a_start + offset + step * C::A::kStep, b_start + offset + step * C::B::kStep,
-            true);
+            acc, a_start + offset + step * C::A::kStep, b_start + offset + step * C::B::kStep);
       }
       ptx::wgmma_commit();
       meanwhile();

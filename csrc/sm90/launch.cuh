@@ -53,10 +53,10 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   p.gemm.splits = args.launch.splits;
   const Batch& batch = problem.batch;
   const int64_t groups_m = ceil_div(p.gemm.tiles_m, S.cluster);
-  const int64_t items = groups_m * p.gemm.tiles_n * batch.count() * p.gemm.splits;
+  const int64_t groups = groups_m * p.gemm.tiles_n * batch.count();
   p.groups_m = uint32_t(groups_m);
   p.groups_a_matrix = uint32_t(groups_m * p.gemm.tiles_n);
-  p.items = uint32_t(items);
+  p.items = uint32_t(groups * p.gemm.splits);
   p.a_step = batch.a[0] != 0;
   p.b_step = batch.b[0] != 0;
   Maps maps{};
@@ -77,25 +77,21 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
     spec.stack_stride = batch.c[0];
     if (const int error = encode_tensor_map(spec, &maps.c)) return error;
   }
-  const auto stream = static_cast<cudaStream_t>(args.stream);
-  if (p.gemm.splits > 1) {
-    return launch_all_clusters<gemm_kernel<C>>(p.gemm.splits, items, C::Threads, C::SmemBytes,
-                                               stream, maps, p);
-  }
-  return launch_clusters<gemm_kernel<C>, S.cluster>(items, C::Threads, C::SmemBytes, stream, maps,
-                                                    p);
+  // The parts of a split K are a cluster, with a block each.
+  const bool split = p.gemm.splits > 1;
+  return launch_clusters<gemm_kernel<C>>(
+      split ? Clusters::kAll : Clusters::kResident, groups, split ? p.gemm.splits : S.cluster,
+      C::Threads, C::SmemBytes, static_cast<cudaStream_t>(args.stream), maps, p);
 }
 
 template <class T, const Tile& S, bool ARows, bool BRows>
 int launch_layout(const Problem& problem, const LaunchArgs& args) {
   if constexpr (S.boxes() > 0 && !S.swapped) {
-    const Matrix& c = problem.c;
-    const bool by_rows = c.layout == Layout::kRow && !problem.out_f32 && args.launch.splits == 1;
-    // TMA writes a row to the end of its last 16 bytes.
-    if (by_rows && c.align == 16 && problem.n % 8 == 0) {
+    const bool whole = args.launch.splits == 1;
+    if (whole && problem.c_by_tma()) {
       return launch_instance<Config<T, S, ARows, BRows, Store::kTma>, S>(problem, args);
     }
-    if (by_rows) {
+    if (whole && problem.rows_of_16_bits()) {
       return launch_instance<Config<T, S, ARows, BRows, Store::kRows>, S>(problem, args);
     }
   }

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int step = 0; step < kBK / 16; ++step) {
           const uint64_t a = k_major_descriptor<Swizzle::k128>(a_tile, kBM, half, step);
           const uint64_t b = k_major_descriptor<Swizzle::k128>(a_tile + kABytes, kBN, 0, step);
-          ptx::Wgmma<T, 256>::run(acc, a, b, true);
+          ptx::Wgmma<T, 256>::run(acc, a, b);
         }
         ptx::wgmma_commit();
         ptx::wgmma_wait<0>();
@@ -128,14 +128,15 @@ int launch(const LaunchArgs& args) {
   OperandMaps maps;
   if (const int error = make_operand_maps(args.problem, {kBM, kBN / kCluster}, &maps)) return error;
   const GemmParams p = make_gemm_params(args.problem, kBM, kBN);
-  const bool by_tma = can_store_by_tma(p);
+  const bool by_tma = args.problem.c_by_tma();
   CUtensorMap c_map;
   if (by_tma) {
     if (const int error = make_output_map(args.problem, &c_map)) return error;
   }
   const int64_t pairs = ceil_div(p.tiles_m, kCluster) * p.tiles_n;
-  return launch_clusters<tma_store_kernel<T>, kCluster>(
-      pairs, kThreads, kSmemBytes, static_cast<cudaStream_t>(args.stream), maps, c_map, by_tma, p);
+  return launch_clusters<tma_store_kernel<T>>(Clusters::kResident, pairs, kCluster, kThreads,
+                                              kSmemBytes, static_cast<cudaStream_t>(args.stream),
+                                              maps, c_map, by_tma, p);
 }
 
 }  // namespace

@@ -128,8 +128,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       ptx::wgmma_fence();
 #pragma unroll
       for (int step = 0; step < kBK / 16; ++step) {
-        ptx::Wgmma<T, 256>::run(acc, a_start + offset + step * 2, b_start + offset + step * 2,
-                                true);
+        ptx::Wgmma<T, 256>::run(acc, a_start + offset + step * 2, b_start + offset + step * 2);
       }
       ptx::wgmma_commit();
       meanwhile();
@@ -186,13 +185,13 @@ int launch(const LaunchArgs& args) {
   const int64_t pairs = ceil_div(p.tiles_m, Cluster) * p.tiles_n;
   const auto stream = static_cast<cudaStream_t>(args.stream);
   CUtensorMap c_map{};
-  if (!can_store_by_tma(p)) {
-    return launch_clusters<hilbert_kernel<T, Cluster, false>, Cluster>(pairs, kThreads, kSmemBytes,
-                                                                       stream, maps, c_map, O, p);
+  if (!args.problem.c_by_tma()) {
+    return launch_clusters<hilbert_kernel<T, Cluster, false>>(
+        Clusters::kResident, pairs, Cluster, kThreads, kSmemBytes, stream, maps, c_map, O, p);
   }
   if (const int error = make_output_map(args.problem, &c_map)) return error;
-  return launch_clusters<hilbert_kernel<T, Cluster, true>, Cluster>(pairs, kThreads, kSmemBytes,
-                                                                    stream, maps, c_map, O, p);
+  return launch_clusters<hilbert_kernel<T, Cluster, true>>(
+      Clusters::kResident, pairs, Cluster, kThreads, kSmemBytes, stream, maps, c_map, O, p);
 }
 
 template <int Cluster, Order O>

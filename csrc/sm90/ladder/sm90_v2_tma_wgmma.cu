@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const uint64_t b = k_major_descriptor<S>(b_tile, kBN, half * 64, step);
-        ptx::Wgmma<T, 64>::run(acc[half], a, b, true);
+        ptx::Wgmma<T, 64>::run(acc[half], a, b);
       }
     }
     ptx::wgmma_commit();

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int step = 0; step < kBK / 16; ++step) {
           const uint64_t a = k_major_descriptor<Swizzle::k128>(a_tile, kBM, half, step);
           const uint64_t b = k_major_descriptor<Swizzle::k128>(a_tile + kABytes, kBN, 0, step);
-          ptx::Wgmma<T, 256>::run(acc, a, b, true);
+          ptx::Wgmma<T, 256>::run(acc, a, b);
         }
         ptx::wgmma_commit();
         ptx::wgmma_wait<0>();

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (int step = 0; step < kBK / 16; ++step) {
           const uint64_t a = k_major_descriptor<Swizzle::k128>(a_tile, kBM, half, step);
           const uint64_t b = k_major_descriptor<Swizzle::k128>(a_tile + kABytes, kBN, 0, step);
-          ptx::Wgmma<T, 256>::run(acc, a, b, true);
+          ptx::Wgmma<T, 256>::run(acc, a, b);
         }
         ptx::wgmma_commit();
         ptx::wgmma_wait<0>();
@@ -123,8 +123,9 @@ int launch(const LaunchArgs& args) {
   if (const int error = make_operand_maps(args.problem, boxes, &maps)) return error;
   const GemmParams p = make_gemm_params(args.problem, kBM, kBN);
   const int64_t pairs = ceil_div(p.tiles_m, ClusterM) * ceil_div(p.tiles_n, ClusterN);
-  return launch_clusters<cluster_kernel<T, ClusterM, ClusterN>, kCluster>(
-      pairs, kThreads, kSmemBytes, static_cast<cudaStream_t>(args.stream), maps, p);
+  return launch_clusters<cluster_kernel<T, ClusterM, ClusterN>>(
+      Clusters::kResident, pairs, kCluster, kThreads, kSmemBytes,
+      static_cast<cudaStream_t>(args.stream), maps, p);
 }
 
 }  // namespace

@@ -62,19 +62,8 @@ inline int make_operand_maps(const Problem& p, const Boxes& boxes, OperandMaps* 
   return encode_tensor_map(b, &maps->b);
 }
 
-// Whether TMA can write c: 16-bit elements, rows that begin and end at multiples of 16 bytes (it
-// writes a row to the end of its last 16 bytes).
-inline bool can_store_by_tma(const GemmParams& p) {
-  return p.c_vector && !p.out_f32 && p.n % 8 == 0;
-}
-
 inline int make_output_map(const Problem& p, CUtensorMap* map) {
   return encode_tensor_map({p.c.data, p.n, p.m, p.c.row_stride, kStoreColumns, kStoreRows}, map);
-}
-
-template <int (*Fp16)(const LaunchArgs&), int (*Bf16)(const LaunchArgs&)>
-int launch_by_type(const LaunchArgs& args) {
-  return args.problem.dtype == DType::kF16 ? Fp16(args) : Bf16(args);
 }
 
 }  // namespace vitamin::sm90_ladder

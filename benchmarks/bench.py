@@ -15,8 +15,10 @@ Exit status: 0, or 1 when a result is wrong or the package refuses a problem tha
 from __future__ import annotations
 
 import argparse
+import enum
 import gc
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +31,7 @@ if __package__ in (None, ""):
 import torch
 
 from benchmarks import environment, no_gpu, records, shapes
-from benchmarks.timing import GpuRace
+from benchmarks.timing import COLD_ROUNDS, GpuRace
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -136,12 +138,40 @@ HOT_FLOPS = 1e11  # smaller problems never reach the power cap
 WARM_SECONDS = 1.0  # of one kernel, before its own clocks are read
 
 
+class Hot(enum.Enum):
+    """Whether a race is run at the power cap too, and under whose load the clocks are read."""
+
+    NO = enum.auto()
+    CLOCKS_OF_LAST = enum.auto()
+    CLOCKS_OF_EACH = enum.auto()
+
+
 def clocks_of_each(device: torch.device, race: GpuRace) -> dict[str, dict[str, str]]:
     """nvidia-smi's reading under the load of each candidate, by its name."""
     return {
         name: environment.read_smi(device, partial(race.keep_busy, name), WARM_SECONDS)
         for name in race.graphs
     }
+
+
+def timed_rows(
+    race: GpuRace,
+    device: torch.device,
+    rows: Callable[[str, dict[str, float], dict[str, str]], list[dict[str, str]]],
+    rounds: int,
+    hot: Hot,
+) -> list[dict[str, str]]:
+    """What rows(state, times, clocks) makes of a race, cold and, if asked, hot."""
+    us = race.cold(rounds)
+    measured = rows("cold", us, environment.read_smi(device, race.keep_busy))
+    if hot is Hot.CLOCKS_OF_LAST:
+        us = race.hot()
+        measured += rows("hot", us, environment.read_smi(device, race.keep_busy))
+    if hot is Hot.CLOCKS_OF_EACH:
+        of_hot = rows("hot", race.hot(), {})
+        clocks = clocks_of_each(device, race)
+        measured += [row | clocks[row["kernel"]] for row in of_hot]
+    return measured
 
 
 def measure(
@@ -156,17 +186,11 @@ def measure(
     def rows(state: str, us: dict[str, float], clocks: dict[str, str]) -> list[dict[str, str]]:
         return records.rows(shape, dtype, suite, state, us, errors, facts | clocks)
 
-    us = race.cold(5 if args.quick else 11)
-    measured = rows("cold", us, environment.read_smi(args.device, race.keep_busy))
+    hot = Hot.NO
     if args.hot and shape.flops >= HOT_FLOPS:
-        us = race.hot()
-        if suite == "ladder-sm90":
-            hot = rows("hot", us, {})
-            clocks = clocks_of_each(args.device, race)
-            measured += [row | clocks[row["kernel"]] for row in hot]
-        else:
-            measured += rows("hot", us, environment.read_smi(args.device, race.keep_busy))
-    return measured, race.refused
+        hot = Hot.CLOCKS_OF_EACH if suite == "ladder-sm90" else Hot.CLOCKS_OF_LAST
+    rounds = 5 if args.quick else COLD_ROUNDS
+    return timed_rows(race, args.device, rows, rounds, hot), race.refused
 
 
 def show(tell, suite: str, measured: list[dict[str, str]], refused: dict[str, str]) -> None:

@@ -18,7 +18,16 @@ if __package__ in (None, ""):
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import plot_portfolio, plot_sm90, records, shapes
-from benchmarks.figures import COLORS, Rows, pick, save, subtitle
+from benchmarks.figures import (
+    COLORS,
+    Bars,
+    Rows,
+    bars_of_ladder,
+    draw_bars,
+    pick,
+    save,
+    subtitle,
+)
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 
@@ -29,38 +38,17 @@ ROOFS = {"H200": (989.0, 4.28)}
 LADDER_SHAPE = shapes.SUITES["ladder"][0]
 
 
-def ladder_bars(rows: Rows) -> list[tuple[str, dict[str, float]]]:
-    """(kernel, speedup over torch by "bf16", "fp16" and "known") in the ladder's order."""
-    found = records.newest(rows, suite="ladder")
-    bars = []
-    for kernel in ("torch", *shapes.LADDER_KERNELS):
-        ratios = {
-            dtype: float(found[LADDER_SHAPE, dtype, kernel]["ratio_torch"])
-            for dtype in ("bf16", "fp16")
-            if (LADDER_SHAPE, dtype, kernel) in found
-        }
-        if ratios and kernel in shapes.RTX5060_RATIOS:
-            ratios["known"] = shapes.RTX5060_RATIOS[kernel]
-        if ratios:
-            bars.append((kernel, ratios))
-    return bars
+def ladder_bars(rows: Rows) -> Bars:
+    """Speedups over torch."""
+    known = shapes.RTX5060_RATIOS
+    return bars_of_ladder(rows, "ladder", shapes.LADDER_KERNELS, "ratio_torch", known)
 
 
 def draw_ladder(plt, rows: Rows, path: Path) -> None:
-    bars = ladder_bars(rows)
-    names = {"bf16": "bf16", "fp16": "fp16", "known": "a mobile RTX 5060 (known)"}
     figure, axes = plt.subplots(figsize=(9, 4.2))
-    width = 0.27
-    for i, (series, label) in enumerate(names.items()):
-        xs = [x + (i - 1) * width for x, (_, ratios) in enumerate(bars) if series in ratios]
-        ys = [ratios[series] for _, ratios in bars if series in ratios]
-        drawn = axes.bar(xs, ys, width, label=label, color=COLORS[series])
-        axes.bar_label(drawn, fmt="%.2f", fontsize=7)
+    draw_bars(axes, ladder_bars(rows), "a mobile RTX 5060 (known)", "%.2f", headroom=1.18)
     axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(bars)), [name for name, _ in bars], rotation=20, ha="right")
     axes.set_ylabel("speedup over torch.matmul")
-    axes.set_ylim(top=axes.get_ylim()[1] * 1.18)
-    axes.legend(fontsize=8, ncols=3, loc="upper left")
     axes.set_title(f"The ladder at {LADDER_SHAPE}\n{subtitle(rows)}", fontsize=9)
     save(plt, figure, path)
 

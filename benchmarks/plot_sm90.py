@@ -5,43 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import records, shapes
-from benchmarks.figures import COLORS, Rows, save, subtitle
+from benchmarks.figures import Bars, Rows, bars_of_ladder, draw_bars, save, subtitle
 
 SHADES = ("#c6dbef", "#6baed6", "#2171b5", "#08306b", "#E69F00", "#999999")
 LADDER_SHAPE = shapes.SUITES["ladder-sm90"][0]
 
 
-def ladder_bars(rows: Rows) -> list[tuple[str, dict[str, float]]]:
-    """(kernel, TFLOP/s by "bf16", "fp16" and "known") in the ladder's order."""
-    found = records.newest(rows, suite="ladder-sm90")
-    bars = []
-    for kernel in ("torch", *shapes.LADDERS["ladder-sm90"]):
-        figures = {
-            dtype: float(found[LADDER_SHAPE, dtype, kernel]["tflops"])
-            for dtype in ("bf16", "fp16")
-            if (LADDER_SHAPE, dtype, kernel) in found
-        }
-        if figures and kernel in shapes.H100_TFLOPS:
-            figures["known"] = shapes.H100_TFLOPS[kernel]
-        if figures:
-            bars.append((kernel, figures))
-    return bars
+def ladder_bars(rows: Rows) -> Bars:
+    """TFLOP/s."""
+    kernels = shapes.LADDERS["ladder-sm90"]
+    return bars_of_ladder(rows, "ladder-sm90", kernels, "tflops", shapes.H100_TFLOPS)
 
 
 def draw_ladder(plt, rows: Rows, path: Path) -> None:
-    bars = ladder_bars(rows)
-    names = {"bf16": "bf16", "fp16": "fp16", "known": "claimed for an H100"}
     figure, axes = plt.subplots(figsize=(10, 4.6))
-    width = 0.27
-    for i, (series, label) in enumerate(names.items()):
-        xs = [x + (i - 1) * width for x, (_, figures) in enumerate(bars) if series in figures]
-        ys = [figures[series] for _, figures in bars if series in figures]
-        drawn = axes.bar(xs, ys, width, label=label, color=COLORS[series])
-        axes.bar_label(drawn, fmt="%.0f", fontsize=7)
-    axes.set_xticks(range(len(bars)), [name for name, _ in bars], rotation=20, ha="right")
+    draw_bars(axes, ladder_bars(rows), "claimed for an H100", "%.0f", headroom=1.15)
     axes.set_ylabel("TFLOP/s")
-    axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
-    axes.legend(fontsize=8, ncols=3, loc="upper left")
     own = [row for row in rows if row["suite"] == "ladder-sm90"]
     axes.set_title(f"The Hopper ladder at {LADDER_SHAPE}\n{subtitle(own)}", fontsize=9)
     save(plt, figure, path)

@@ -30,7 +30,7 @@ import torch
 from benchmarks import bench, environment, metrics, ncu, records
 from benchmarks.profiled import Case, Reading, missing, read
 from benchmarks.shapes import STUDIES, Shape
-from benchmarks.timing import GpuRace
+from benchmarks.timing import COLD_ROUNDS, GpuRace
 
 FIXED = ("stages", "threads", "smem_bytes")  # of the kernel table
 COLUMNS = (
@@ -82,12 +82,8 @@ def time_race(race: Race, device: torch.device, facts: dict, table: dict) -> lis
     def rows(state: str, us: dict[str, float], clocks: dict[str, str]) -> list[dict[str, str]]:
         return records.rows(shape, dtype, study, state, us, errors, facts | clocks)
 
-    us = timed.cold()
-    measured = rows("cold", us, environment.read_smi(device, timed.keep_busy))
-    if STUDIES[study].hot:
-        hot = rows("hot", timed.hot(), {})
-        clocks = bench.clocks_of_each(device, timed)
-        measured += [row | clocks[row["kernel"]] for row in hot]
+    hot = bench.Hot.CLOCKS_OF_EACH if STUDIES[study].hot else bench.Hot.NO
+    measured = bench.timed_rows(timed, device, rows, COLD_ROUNDS, hot)
     return [row | fixed(table.get(row["kernel"])) for row in measured]
 
 

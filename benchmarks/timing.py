@@ -26,6 +26,7 @@ MAX_CALLS = 64  # calls in one graph
 MAX_SETS = 24
 HOT_SECONDS = 3.0  # at the power cap before the hot samples
 HOT_BURST_SECONDS = 0.25
+COLD_ROUNDS = 11
 HOT_ROUNDS = 5
 
 
@@ -126,7 +127,7 @@ class GpuRace:
         a, b = self.inputs[(self.calls - 1) % len(self.inputs)]
         return dict(zip(self.outs, errors(a, b, list(self.outs.values())), strict=True))
 
-    def cold(self, rounds: int = 11) -> dict[str, float]:
+    def cold(self, rounds: int = COLD_ROUNDS) -> dict[str, float]:
         """Microseconds a call in short bursts, before the chip meets its power limit."""
         for graph in self.graphs.values():
             graph.replay()

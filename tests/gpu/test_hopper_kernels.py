@@ -14,6 +14,7 @@ from calls import (
     HOPPER_TILES,
     LAYOUTS,
     Failures,
+    assert_repeats_bits,
     need_memory,
     padded,
     products_by_splits,
@@ -120,13 +121,7 @@ def test_parts_of_k_have_the_same_bits(device, dtype, name):
     for splits, (m, n, k) in products_by_splits(name).items():
         a, b = pair(m, n, k, dtype, device, "nt")
         first = hgemm(a, b, kernel=name)
-        out = torch.empty_like(first)
-        differs = torch.zeros((), dtype=torch.bool, device=device)
-        for _ in range(1000):
-            out.fill_(math.nan)
-            hgemm.out(a, b, kernel=name, out=out)
-            differs |= (out.view(torch.int16) != first.view(torch.int16)).any()
-        assert not differs, f"{name} {(m, n, k)} in {splits} parts"
+        assert_repeats_bits(first, a, b, name, f"{name} {(m, n, k)} in {splits} parts")
 
 
 @every_tile

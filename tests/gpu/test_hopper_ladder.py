@@ -10,6 +10,7 @@ from calls import (
     HOPPER_STUDIES,
     HOPPER_TILES,
     Failures,
+    assert_repeats_bits,
     need_memory,
     padded,
     padded_pairs,
@@ -45,13 +46,7 @@ def test_a_thousand_repeats_have_the_same_bits(device, dtype, name):
         a, b = padded_pairs(m, n, k, dtype, device)["nt"]
         first = hgemm(a, b, kernel=name)
         assert_close(first, a, b, what=name)
-        out = torch.empty_like(first)
-        differs = torch.zeros((), dtype=torch.bool, device=device)
-        for _ in range(1000):
-            out.fill_(math.nan)
-            hgemm.out(a, b, kernel=name, out=out)
-            differs |= (out.view(torch.int16) != first.view(torch.int16)).any()
-        assert not differs, f"{name} {(m, n, k)}"
+        assert_repeats_bits(first, a, b, name, f"{name} {(m, n, k)}")
 
 
 @every_kernel

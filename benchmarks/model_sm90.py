@@ -51,11 +51,16 @@ def read_constants(path: Path = COST) -> Constants:
 
 @dataclass(frozen=True)
 class Tile:
-    """128 rows of one operand by n of the other; swapped, the n are rows of c."""
+    """m rows of one operand by n of the other; swapped, the n are rows of c."""
 
+    m: int
     n: int
     cluster: int
     swapped: bool
+
+    @property
+    def blocks_per_sm(self) -> int:
+        return 2 if self.m == 64 else 1
 
 
 def tile_of(kernel: str) -> Tile:
@@ -64,7 +69,10 @@ def tile_of(kernel: str) -> Tile:
     if match is None:
         raise ValueError(f"kernel is {kernel!r}; wanted a tile of the family sm90")
     rows, columns = int(match[1]), int(match[2])
-    return Tile(min(rows, columns) if rows < 128 else columns, 2 if match[3] else 1, rows < 128)
+    cluster = 2 if match[3] else 1
+    if rows < 128 and rows < columns:
+        return Tile(columns, rows, cluster, True)
+    return Tile(rows, columns, cluster, False)
 
 
 @dataclass(frozen=True)
@@ -72,14 +80,12 @@ class Rows:
     """Rows of 128 bytes that bring a k-tile of an operand, a block's share of them."""
 
     count: float
-    inside: float  # share of them that lies in the matrix
     crooked: bool  # they don't all begin at a multiple of 64 bytes
 
 
 def _rows(tile: int, extent: int, pitch: int, k_major: bool, share: int) -> Rows:
-    count = tile if k_major or tile >= 64 else 64
-    inside = min(1.0, extent / tile) if k_major else 1.0
-    return Rows(count / share, inside, pitch * 2 % 64 != 0)
+    granule = 8 if k_major else 64
+    return Rows(math.ceil(min(extent, tile) / granule) * granule / share, pitch * 2 % 64 != 0)
 
 
 class Way:
@@ -87,17 +93,18 @@ class Way:
 
     def __init__(self, shape: Shape, kernel: str, splits: int, given: Fixed):
         tile = tile_of(kernel)
-        self.given, self.kernel, self.splits, self.n = given, kernel, splits, tile.n
+        self.given, self.kernel, self.splits = given, kernel, splits
+        self.m, self.n = tile.m, tile.n
         m, n, k = shape.m, shape.n, shape.k
         # A single row is contiguous along K, however it is called.
         a_k_major, b_k_major = shape.layout[0] == "n" or m == 1, shape.layout[1] == "t"
-        a_tile, b_tile = (tile.n, 128) if tile.swapped else (128, tile.n)
+        a_tile, b_tile = (tile.n, tile.m) if tile.swapped else (tile.m, tile.n)
         self.a = _rows(a_tile, m, k if a_k_major else m, a_k_major, 1)
         self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.cluster)
 
         long, short = (n, m) if tile.swapped else (m, n)
         batch = max(shape.batch, 1)
-        groups = math.ceil(long / (128 * tile.cluster)) * math.ceil(short / tile.n) * batch
+        groups = math.ceil(long / (tile.m * tile.cluster)) * math.ceil(short / tile.n) * batch
         blocks = tile.cluster * splits
         # K is split only where all parts run at once, and have two k-tiles.
         whole_k_tiles = math.ceil(k / TILE_K)
@@ -105,9 +112,11 @@ class Way:
             tile.cluster == 1
             and whole_k_tiles // splits >= 2
             and groups < given.sm_count
-            and groups <= given.slots(splits)
+            and groups <= given.slots(splits) * tile.blocks_per_sm
         )
-        self.rounds = math.ceil(groups / max(1, given.slots(blocks)))
+        self.rounds = math.ceil(groups / max(1, given.slots(blocks) * tile.blocks_per_sm))
+        # Blocks that share an SM.
+        self.resident = min(tile.blocks_per_sm, math.ceil(groups * blocks / given.sm_count))
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
@@ -115,13 +124,12 @@ class Way:
         self.by_tma = self.by_rows and n % 8 == 0
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
-        loaded_rows = 128 * min(1.0, long / 128) + tile.n * min(1.0, short / tile.n) / tile.cluster
+        loaded_rows = tile.m * min(1.0, long / tile.m) + tile.n * min(1.0, short / tile.n) / tile.cluster
         loaded = groups * blocks * self.k_tiles * TILE_K * 2.0 * loaded_rows
         self.from_l2 = max(0.0, loaded - self.bytes)
 
     def _copy_cycles(self, rows: Rows, c: Constants) -> float:
-        row = c["kCrookedRow"] if rows.crooked else c["kRow"]
-        return rows.count * (row * rows.inside + c["kRowBeyond"] * (1 - rows.inside))
+        return rows.count * (c["kCrookedRow"] if rows.crooked else c["kRow"])
 
     def _store_cycles(self, c: Constants) -> float:
         """An element of c."""
@@ -135,8 +143,9 @@ class Way:
         """Microseconds."""
         copies = self._copy_cycles(self.a, c) + self._copy_cycles(self.b, c)
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
-        k_tile = max(8 * wgmma, c["kStageCycles"], copies)
-        store = self._store_cycles(c) * 128 * self.n
+        products = self.m // 16 * wgmma
+        k_tile = max(products * self.resident, c["kStageCycles"], copies * self.resident)
+        store = self._store_cycles(c) * self.m * self.n * self.resident
         tile = self.k_tiles * k_tile + c["kTileCycles"] + store
         per_us = self.given.sm_ghz * c["kClock"] * 1e3
         start = c["kStartCycles"] / per_us

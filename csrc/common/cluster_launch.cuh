@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "early_launch.cuh"
 #include "shared_memory.cuh"
 
 namespace vitamin {
@@ -40,18 +41,21 @@ cudaError_t resident_clusters(cudaLaunchConfig_t config, int cluster, int* resid
 // for kernels whose blocks go through the work in turn.
 enum class Clusters { kAll, kResident };
 
+// Whether a kernel waits for the end of the kernel before it by itself (early_launch.cuh).
+enum class Start { kInTurn, kEarly };
+
 // Launches `wanted` clusters of `cluster` blocks, or fewer.
-template <auto Kernel, class... Args>
+template <auto Kernel, Start When = Start::kInTurn, class... Args>
 cudaError_t launch_clusters(Clusters which, int64_t wanted, int cluster, int threads,
                             int smem_bytes, cudaStream_t stream, Args... args) {
-  cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {unsigned(cluster), 1, 1};
+  cudaLaunchAttribute attributes[2] = {{}, early_start()};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {unsigned(cluster), 1, 1};
   cudaLaunchConfig_t config{};
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = smem_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
+  config.attrs = attributes;
   config.numAttrs = 1;
   int resident = 0;
   if (const cudaError_t error = resident_clusters<Kernel>(config, cluster, &resident)) return error;
@@ -59,6 +63,7 @@ cudaError_t launch_clusters(Clusters which, int64_t wanted, int cluster, int thr
   const int64_t clusters =
       which == Clusters::kResident ? std::min<int64_t>(wanted, resident) : wanted;
   config.gridDim = dim3(unsigned(clusters) * cluster);
+  config.numAttrs = When == Start::kEarly ? 2 : 1;
   return cudaLaunchKernelEx(&config, Kernel, args...);
 }
 

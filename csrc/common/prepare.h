@@ -22,15 +22,10 @@ inline int prepare(const LaunchArgs& args, Prepared* to) {
   const WorkspaceLayout layout =
       workspace_layout(args.problem, args.launch, kernel.tile_m, kernel.tile_n);
   to->problem = args.problem;
-  if (args.launch.repack_a) {
-    if (const int error = repack(&to->problem, Operand::kA, workspace + layout.a_at, args.stream)) {
-      return error;
-    }
-  }
-  if (args.launch.repack_b) {
-    if (const int error = repack(&to->problem, Operand::kB, workspace + layout.b_at, args.stream)) {
-      return error;
-    }
+  if (args.launch.repack_a || args.launch.repack_b) {
+    const Scratch scratch{args.launch.repack_a ? workspace + layout.a_at : nullptr,
+                          args.launch.repack_b ? workspace + layout.b_at : nullptr};
+    if (const int error = repack(&to->problem, scratch, args.device, args.stream)) return error;
   }
   if (layout.counter_bytes > 0) {
     to->arrived = reinterpret_cast<unsigned*>(workspace);

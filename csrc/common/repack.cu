@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "../ptx/grid.cuh"
+#include "early_launch.cuh"
 #include "gemm_params.h"
 #include "repack.h"
 
@@ -14,14 +16,19 @@ constexpr int kThreads = 256;
 constexpr int kUnroll = 4;
 constexpr int kMostColumns = 32;  // chunks a block copies of a row: 512 bytes
 
-struct RepackParams {
+struct Copy {
   const unsigned short* from;
   uint4* to;
-  int64_t outer, inner, chunks;  // extents; 16-byte chunks a row of the scratch
-  int64_t outer_stride, inner_stride;
-  int64_t batches;
-  Batch batch;  // the operand's strides are in a
-  int columns;  // chunks a block copies of a row: a power of two
+  int64_t rows, inner, chunks;  // rows of all matrices; elements and 16-byte chunks of a row
+  int64_t row_stride, inner_stride;
+  int64_t rows_a_matrix;  // the rows of a matrix are row_stride apart, and
+  Batch batch;  // the matrices these strides (in a); no dims: all rows are row_stride apart
+  unsigned blocks, blocks_a_row;
+  unsigned columns;  // chunks a block copies of a row: a power of two
+};
+
+struct RepackParams {
+  Copy copy[2];  // blocks of the first, then of the second
 };
 
 __device__ __forceinline__ unsigned pair(unsigned lo, unsigned hi) { return lo | hi << 16; }
@@ -51,70 +58,90 @@ __device__ __forceinline__ uint4 gather(const unsigned short* from, int64_t stri
 }
 
 __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant__ RepackParams p) {
-  const int64_t blocks_a_row = ceil_div(p.chunks, p.columns);
-  const int64_t chunk = blockIdx.x % blocks_a_row * p.columns + threadIdx.x % p.columns;
-  if (chunk >= p.chunks) return;
-  const unsigned short* const column = p.from + chunk * 8 * p.inner_stride;
-  const int64_t rows = p.outer * p.batches;
-  const int64_t step = int64_t(gridDim.x) / blocks_a_row * (kThreads / p.columns);
-  int64_t row = blockIdx.x / blocks_a_row * (kThreads / p.columns) + threadIdx.x / p.columns;
-  for (; row < rows; row += step * kUnroll) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_kernels_before();
+  const bool second = blockIdx.x >= p.copy[0].blocks;
+  const Copy& c = p.copy[second];
+  const unsigned block = blockIdx.x - (second ? p.copy[0].blocks : 0);
+  const unsigned row_block = block / c.blocks_a_row;
+  const int64_t chunk = (block - row_block * c.blocks_a_row) * c.columns + threadIdx.x % c.columns;
+  if (chunk >= c.chunks) return;
+  const unsigned short* const column = c.from + chunk * 8 * c.inner_stride;
+  const unsigned rows_a_block = kThreads / c.columns;
+  const int64_t step = int64_t(c.blocks / c.blocks_a_row) * rows_a_block;
+  int64_t row = int64_t(row_block) * rows_a_block + threadIdx.x / c.columns;
+  for (; row < c.rows; row += step * kUnroll) {
     // All loads before the first store: several of them under way at a time.
     uint4 value[kUnroll];
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
-      const int64_t at = row + i * step;
-      if (at >= rows) break;
-      const int64_t batch = p.batches > 1 ? at / p.outer : 0;
-      const int64_t offset =
-          batch_offset(p.batch, batch).a + (at - batch * p.outer) * p.outer_stride;
-      value[i] = gather(column + offset, p.inner_stride, p.inner - chunk * 8);
+      int64_t at = row + i * step;
+      if (at >= c.rows) break;
+      int64_t offset = 0;
+      if (c.batch.dims > 0) {
+        const int64_t matrix = at / c.rows_a_matrix;
+        at -= matrix * c.rows_a_matrix;
+        offset = batch_offset(c.batch, matrix).a;
+      }
+      value[i] = gather(column + offset + at * c.row_stride, c.inner_stride, c.inner - chunk * 8);
     }
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {
       const int64_t at = row + i * step;
-      if (at < rows) p.to[at * p.chunks + chunk] = value[i];
+      if (at < c.rows) c.to[at * c.chunks + chunk] = value[i];
     }
   }
 }
 
-}  // namespace
-
-int repack(Problem* problem, Operand operand, void* scratch, void* stream) {
+// Makes the problem read an operand's copy in `scratch`, and tells how to make it.
+Copy make_copy(Problem* problem, Operand operand, void* scratch) {
   const Repacked to = repacked(*problem, operand);
   const bool is_a = operand == Operand::kA;
   Matrix& matrix = is_a ? problem->a : problem->b;
   int64_t* const strides = is_a ? problem->batch.a : problem->batch.b;
   const bool column_major = to.matrix.layout == Layout::kCol;
 
-  RepackParams p{};
-  p.from = static_cast<const unsigned short*>(matrix.data);
-  p.to = static_cast<uint4*>(scratch);
-  p.outer = to.outer;
-  p.inner = to.inner;
-  p.chunks = to.pitch / 8;
-  p.outer_stride = column_major ? matrix.col_stride : matrix.row_stride;
-  p.inner_stride = column_major ? matrix.row_stride : matrix.col_stride;
-  p.batches = to.batches;
+  Copy c{};
+  c.from = static_cast<const unsigned short*>(matrix.data);
+  c.to = static_cast<uint4*>(scratch);
+  c.rows = to.outer * to.batches;
+  c.inner = to.inner;
+  c.chunks = to.pitch / 8;
+  c.row_stride = column_major ? matrix.col_stride : matrix.row_stride;
+  c.inner_stride = column_major ? matrix.row_stride : matrix.col_stride;
+  c.rows_a_matrix = to.outer;
   for (int d = 0; d < problem->batch.dims; ++d) {
     if (strides[d] == 0) continue;
-    p.batch.size[p.batch.dims] = problem->batch.size[d];
-    p.batch.a[p.batch.dims++] = strides[d];
+    c.batch.size[c.batch.dims] = problem->batch.size[d];
+    c.batch.a[c.batch.dims++] = strides[d];
   }
-  p.columns = 1;
-  while (p.columns < kMostColumns && p.columns < p.chunks) p.columns *= 2;
+  // The rows of matrices that follow each other without a gap are those of one tall matrix.
+  if (c.batch.dims == 1 && c.batch.a[0] == to.outer * c.row_stride) c.batch.dims = 0;
+  c.columns = 1;
+  while (c.columns < kMostColumns && c.columns < c.chunks) c.columns *= 2;
+  if (c.rows > 0 && c.chunks > 0) {
+    c.blocks_a_row = unsigned(ceil_div(c.chunks, c.columns));
+    const int64_t row_blocks = ceil_div(c.rows, kThreads / c.columns * kUnroll);
+    const int64_t most = std::max<int64_t>(1, (int64_t(1) << 20) / c.blocks_a_row);
+    c.blocks = unsigned(c.blocks_a_row * std::min(row_blocks, most));
+  }
 
   matrix = to.matrix;
   matrix.data = scratch;
   std::copy(to.batch_stride, to.batch_stride + kMaxBatchDims, strides);
-  if (p.chunks == 0 || p.outer == 0) return cudaSuccess;
+  return c;
+}
 
-  const int64_t blocks_a_row = ceil_div(p.chunks, p.columns);
-  const int64_t row_blocks = ceil_div(p.outer * p.batches, kThreads / p.columns * kUnroll);
-  const int64_t most = std::max<int64_t>(1, (int64_t(1) << 20) / blocks_a_row);
-  const auto grid = static_cast<unsigned>(blocks_a_row * std::min(row_blocks, most));
-  repack_kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(p);
-  return cudaGetLastError();
+}  // namespace
+
+int repack(Problem* problem, const Scratch& scratch, const DeviceFacts& device, void* stream) {
+  RepackParams p{};
+  if (scratch.a) p.copy[0] = make_copy(problem, Operand::kA, scratch.a);
+  if (scratch.b) p.copy[1] = make_copy(problem, Operand::kB, scratch.b);
+  const unsigned blocks = p.copy[0].blocks + p.copy[1].blocks;
+  if (blocks == 0) return cudaSuccess;
+  return launch_early<repack_kernel>(device.cc == kHopper, blocks, kThreads, 0,
+                                     static_cast<cudaStream_t>(stream), p);
 }
 
 }  // namespace vitamin

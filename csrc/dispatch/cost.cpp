@@ -35,7 +35,6 @@ constexpr double kNarrow = 1.02;         // of that, with n below 256: more ener
 constexpr double kStageCycles = 120;     // least time of a k-tile
 constexpr double kRow = 1.84;            // cycles for a row of 128 bytes that is copied
 constexpr double kCrookedRow = 4.4;      // that does not begin at a multiple of 64 bytes
-constexpr double kRowBeyond = 4.14;      // beyond the matrix
 constexpr double kDirectStore = 0.218;   // cycles an element that is stored from the accumulators
 constexpr double kExposedBoxes = 0.066;  // in boxes, by TMA, with no products to run under
 constexpr double kExposedRows = 0.22;    // in rows
@@ -86,13 +85,12 @@ Traffic traffic(const Problem& p, const DeviceFacts& device) {
   return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
 }
 
-// Copies of operands before the kernel.
+// Copies of operands before the kernel, by a kernel of their own.
 double copies_us(const Problem& p, const Launch& launch, const Traffic& t) {
-  const auto repack_us = [&](Operand operand) {
-    return kNextKernelUs + kRepackStartUs + 2 * repacked(p, operand).bytes / t.dram;
-  };
-  return (launch.repack_a ? repack_us(Operand::kA) : 0) +
-         (launch.repack_b ? repack_us(Operand::kB) : 0);
+  if (!launch.repack_a && !launch.repack_b) return 0;
+  const double bytes = (launch.repack_a ? repacked(p, Operand::kA).bytes : 0) +
+                       (launch.repack_b ? repacked(p, Operand::kB).bytes : 0);
+  return kNextKernelUs + kRepackStartUs + 2 * bytes / t.dram;
 }
 
 // What products and traffic that are about equally slow cost each other.
@@ -101,56 +99,60 @@ double interference(const Cost& cost, double norm) {
   return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
-// Cycles in which the rows of an operand's tile are copied. k_major: a row is a row of a or a
-// column of b, of which `extent` exist for tiles of `tile`; else it is a line along the other
-// index.
+// Cycles in which an operand's tile is copied, in rows of 128 bytes. k_major: a row is a row of a
+// or a column of b; else it is a line along the other index, in blocks of 64.
 double copy_cycles(const Matrix& x, bool repacked, bool k_major, int64_t extent, int tile) {
   const int64_t pitch = x.layout == Layout::kCol ? x.col_stride : x.row_stride;
   const double row = !repacked && pitch * 2 % 64 ? hopper::kCrookedRow : hopper::kRow;
-  const int rows = k_major || tile >= 64 ? tile : 64;
-  const double inside = k_major ? std::min(1.0, double(extent) / tile) : 1;
-  return rows * (row * inside + hopper::kRowBeyond * (1 - inside));
+  const int granule = k_major ? 8 : 64;
+  return row * std::ceil(double(std::min<int64_t>(extent, tile)) / granule) * granule;
 }
 
-// The production kernel of the Hopper path: one block an SM, tiles in turn; with K split, a block a
-// part.
+// The production kernel of the Hopper path: one block an SM, or two of the smallest, tiles in turn;
+// with K split, a block a part.
 Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
   const Traffic t = traffic(p, device);
-  // The operand that gives the 128 rows of wgmma, and the other, of n columns.
-  const bool swapped = kernel.tile_m < 128;
+  // The operand that gives the rows of wgmma, and the other, of n columns.
+  const bool swapped = kernel.tile_m < 128 && kernel.tile_m < kernel.tile_n;
+  const int m = swapped ? kernel.tile_n : kernel.tile_m;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
   const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
-  const double a_copies = copy_cycles(p.a, launch.repack_a, a_k_major, p.m, swapped ? n : 128);
+  const double a_copies = copy_cycles(p.a, launch.repack_a, a_k_major, p.m, kernel.tile_m);
   const double b_copies =
-      copy_cycles(p.b, launch.repack_b, b_k_major, p.n, swapped ? 128 : n) / kernel.cluster;
+      copy_cycles(p.b, launch.repack_b, b_k_major, p.n, kernel.tile_n) / kernel.cluster;
 
-  const double rows = std::ceil(double(swapped ? p.n : p.m) / (128 * kernel.cluster));
+  const double rows = std::ceil(double(swapped ? p.n : p.m) / (m * kernel.cluster));
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
   const double groups = rows * columns * double(p.batch.count());
   const int blocks = kernel.cluster * launch.splits;  // of a group of tiles
-  const double rounds = std::ceil(groups / std::max(1.0, cluster_slots(device, blocks)));
+  const double slots = std::max(1.0, cluster_slots(device, blocks) * kernel.blocks_per_sm);
+  const double rounds = std::ceil(groups / slots);
+  // Blocks that share an SM.
+  const double resident =
+      std::min<double>(kernel.blocks_per_sm, std::ceil(groups * blocks / device.sm_count));
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
   // Of a wgmma: tensor cores, or its reads of shared memory.
   const double wgmma =
       std::max(n / 2.0, 16 + n / 4.0) * hopper::kWgmma * (n < 256 ? hopper::kNarrow : 1);
-  const double k_tile = std::max({8 * wgmma, hopper::kStageCycles, a_copies + b_copies});
+  const double k_tile =
+      std::max({m / 16 * wgmma * resident, hopper::kStageCycles, (a_copies + b_copies) * resident});
   const bool by_rows = !swapped && launch.splits == 1 && p.rows_of_16_bits();
   const bool hidden = k_tiles >= n / 64;
   const double store = !by_rows       ? hopper::kDirectStore / launch.splits
                        : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
                                       : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
-  const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * 128 * n;
+  const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * m * n * resident;
   const double cycles_a_us = device.sm_ghz * hopper::kClock * 1e3;
   const double start_us = hopper::kStartCycles / cycles_a_us;
 
   Cost cost;
   cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;
-  const double a_share = std::min(1.0, double(swapped ? p.n : p.m) / 128);
+  const double a_share = std::min(1.0, double(swapped ? p.n : p.m) / m);
   const double b_share = std::min(1.0, double(swapped ? p.m : p.n) / n);
   const double loaded = groups * blocks * k_tiles * kernel.tile_k * 2.0 *
-                        (128 * a_share + n * b_share / kernel.cluster);
+                        (m * a_share + n * b_share / kernel.cluster);
   cost.memory_us = t.dram_bytes / t.dram +
                    std::max(0.0, loaded - t.dram_bytes) / (t.dram * hopper::kL2OverDram) + start_us;
   cost.overhead_us = copies_us(p, launch, t) + hopper::kLaunchUs;

@@ -38,15 +38,15 @@ KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, Launc
   e.what = what;
   e.min_cc = kHopper;
   e.max_cc = kHopper;
-  e.tile_m = t.swapped ? t.n : t.m;
-  e.tile_n = t.swapped ? t.m : t.n;
+  e.tile_m = t.swapped ? t.n : t.m();
+  e.tile_n = t.swapped ? t.m() : t.n;
   e.tile_k = t.k;
-  e.stages = t.stages;
+  e.stages = t.stages_of(true);
   e.cluster = t.cluster;
   e.splits_in_cluster = true;
-  e.threads = t.threads;
-  e.smem_bytes = t.smem_bytes();
-  e.blocks_per_sm = 1;
+  e.threads = t.threads();
+  e.smem_bytes = std::max(t.smem_bytes(true), t.smem_bytes(false));
+  e.blocks_per_sm = t.blocks_per_sm;
   e.main_loop_share = 1;
   e.layouts = "all";
   e.batched = true;
@@ -67,9 +67,11 @@ std::vector<KernelEntry> hopper_tiles() {
             VITAMIN_TILE(sm90, 128x192c2)),
       entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(sm90, 128x128)),
       entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(sm90, 128x64)),
+      entry("sm90_64x64x64", "smallest", k64x64, VITAMIN_TILE(sm90, 64x64)),
       entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
       entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),
-      entry("sm90_16x128x64", "few rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
+      entry("sm90_16x128x64", "up to 16 rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
+      entry("sm90_16x64x64", "up to 16 rows, few columns", k16x64, VITAMIN_TILE(sm90, 16x64)),
   };
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../common/raster.h"
+#include "../ptx/grid.cuh"
 #include "mainloop.cuh"
 #include "splitk.cuh"
 #include "store.cuh"
@@ -40,6 +41,8 @@ __global__ void __launch_bounds__(C::Threads, BlocksPerSm)
   extern __shared__ __align__(1024) unsigned char smem[];
   using T = typename C::T;
 
+  ptx::let_next_kernel_start();
+  ptx::wait_for_kernels_before();
   const Place<C> at(p, blockIdx.x);
   const int k_tiles = int(ceil_div(p.k, C::BK));
   const TileRange range = split_range(k_tiles, p.splits, at.split);

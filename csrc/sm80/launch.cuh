@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../common/early_launch.cuh"
 #include "../common/prepare.h"
 #include "../common/shared_memory.cuh"
 #include "kernel.cuh"
@@ -13,7 +14,7 @@
 namespace vitamin::sm80 {
 
 template <class T, const Tile& S, bool ARow, bool BRow>
-cudaError_t launch_layout(GemmParams p, cudaStream_t stream) {
+cudaError_t launch_layout(GemmParams p, bool early, cudaStream_t stream) {
   using C = Config<T, S.m, S.n, S.k, S.warp_m, S.warp_n, S.stages, ARow, BRow, S.any_align>;
   static_assert(C::SmemBytes == S.smem_bytes() && C::Threads == S.threads(),
                 "the table says what the kernel uses");
@@ -24,14 +25,18 @@ cudaError_t launch_layout(GemmParams p, cudaStream_t stream) {
   constexpr int64_t most = 0x7fffffff;
   for (p.first_block = 0; p.first_block < blocks; p.first_block += most) {
     const auto grid = static_cast<unsigned>(std::min(blocks - p.first_block, most));
-    kernel<<<grid, C::Threads, C::SmemBytes, stream>>>(p);
+    if (const cudaError_t error =
+            launch_early<kernel>(early, grid, C::Threads, C::SmemBytes, stream, p)) {
+      return error;
+    }
   }
-  return cudaGetLastError();
+  return cudaSuccess;
 }
 
 template <class T, const Tile& S>
 int launch_tile(const LaunchArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
+  const bool early = args.device.cc == kHopper;
   Prepared prepared;
   if (const int error = prepare(args, &prepared)) return error;
   const Problem& problem = prepared.problem;
@@ -48,11 +53,11 @@ int launch_tile(const LaunchArgs& args) {
   }
   const bool a_row = problem.a.layout != Layout::kCol, b_row = problem.b.layout != Layout::kCol;
   if (a_row) {
-    return b_row ? launch_layout<T, S, true, true>(p, stream)
-                 : launch_layout<T, S, true, false>(p, stream);
+    return b_row ? launch_layout<T, S, true, true>(p, early, stream)
+                 : launch_layout<T, S, true, false>(p, early, stream);
   }
-  return b_row ? launch_layout<T, S, false, true>(p, stream)
-               : launch_layout<T, S, false, false>(p, stream);
+  return b_row ? launch_layout<T, S, false, true>(p, early, stream)
+               : launch_layout<T, S, false, false>(p, early, stream);
 }
 
 }  // namespace vitamin::sm80

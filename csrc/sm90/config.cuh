@@ -17,18 +17,22 @@ enum class Store { kTma, kRows, kDirect };
 template <class T_, const Tile& S, bool ARows, bool BRows, Store Store_>
 struct Config {
   using T = T_;
-  using A = Operand<ARows, S.m>;
+  using A = Operand<ARows, S.m()>;
   // An instruction reads n columns of b, also where a block of 64 lies in shared memory.
-  using B = Operand<BRows, BRows ? S.n : S.b_rows()>;
+  using B = Operand<BRows, S.b_rows(BRows)>;
   static constexpr Store Out = Store_;
-  static constexpr int BM = S.m, BN = S.n, Stages = S.stages, Cluster = S.cluster;
-  static constexpr int Threads = S.threads, ConsumerWarps = 8;
+  static constexpr int BM = S.m(), BN = S.n, Stages = S.stages_of(BRows), Cluster = S.cluster;
+  static constexpr int Threads = S.threads(), BlocksPerSm = S.blocks_per_sm;
+  static constexpr int Consumers = S.consumers;
+  static constexpr bool MovesRegisters = S.moves_registers();
+  // The copying thread, and the first one that multiplies.
+  static constexpr int Producer = MovesRegisters ? 0 : Consumers * 128;
+  static constexpr int FirstConsumer = MovesRegisters ? 128 : 0;
   static constexpr int Boxes = S.boxes(), Buffers = S.buffers();
-  static constexpr int StageBytes = S.stage_bytes();
+  static constexpr int StageBytes = S.stage_bytes(BRows);
   static constexpr int StagingBytes = S.staging_bytes();
-  static constexpr int SmemBytes = S.smem_bytes();
+  static constexpr int SmemBytes = S.smem_bytes(BRows);
   static constexpr int TransposeA = ARows ? 0 : 1, TransposeB = BRows ? 0 : 1;
-  static constexpr int CopiedBytes = A::kBytes + B::kBytes;
   // Tiles in a strip of the raster: 2048 columns.
   static constexpr int Strip = 2048 / (BN < 64 ? 64 : BN);
 
@@ -37,7 +41,8 @@ struct Config {
   // Stages (a tile, then b tile), boxes of c, ring barriers.
   static constexpr int StagingAt = Stages * StageBytes;
   static constexpr int RingAt = StagingAt + StagingBytes;
-  static_assert(RingAt + RingBarriers<Stages>::kBytes == SmemBytes && SmemBytes <= 232448);
+  static_assert(RingAt + RingBarriers<Stages>::kBytes == SmemBytes);
+  static_assert(SmemBytes <= 232448);
   // Parts of a split K fit where the stages were.
   static_assert(BM * BN * 4 <= StagingAt);
 };
@@ -51,6 +56,8 @@ struct Params {
   GemmParams gemm;
   // Tiles, or pairs of tiles below each other; of one matrix, and with all splits of all matrices.
   uint32_t groups_m, groups_a_matrix, items;
+  // Rows of a, columns of b that are copied of a tile; bytes of both.
+  int a_rows, b_rows, copied_bytes;
   // 1 where the matrices of a batch differ, 0 where one serves all.
   int a_step, b_step;
 };

@@ -1,7 +1,8 @@
 // The production kernel of the Hopper path.
 //
-// A persistent block of three warpgroups: of warpgroup 0 one thread copies tiles of a and b by TMA
-// into a ring of stages; warpgroups 1 and 2 multiply, each 64 rows of a tile of 128 x BN, by wgmma.
+// A persistent block: one thread copies tiles of a and b by TMA into a ring of stages; one or two
+// warpgroups multiply, each 64 rows of a tile, by wgmma. Of large tiles the copying thread is that
+// of a third warpgroup, which gives its registers to the others; of small ones, of a warp.
 // The tensor cores always have work: the products of one k-tile stay under way while those of the
 // next are issued, and a finished tile is only rounded into registers: its boxes go out under the
 // first k-tiles of the next one. Blocks of a cluster work on tiles below each other and share b.
@@ -9,10 +10,13 @@
 // Work items are the parts (split-K) of the tiles of the matrices of the batch, parts of a tile
 // next to each other; item i goes to block (or cluster) i modulo their number.
 //
+// A launch may start before the kernel before it has ended, and sets up meanwhile.
+//
 // Barriers: `full` of each stage, 1 arrival (the producer's) and the bytes of both tiles; `empty`
-// of each stage, 8 arrivals a block of the cluster (a lane of each consumer warp). Cluster barriers
+// of each stage, a lane of each consumer warp of each block of the cluster. Cluster barriers
 // after their initialisation and before the exit. Named barriers 1 and 2, one a consumer; 3, both.
-// Shared memory: config.cuh. Registers: 40 a producer thread, 232 a consumer thread.
+// Shared memory: config.cuh. Registers: 40 a producer thread and 232 a consumer thread where they
+// are moved.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,6 +24,7 @@
 #include "../common/raster.h"
 #include "../ptx/cluster.cuh"
 #include "../ptx/fence.cuh"
+#include "../ptx/grid.cuh"
 #include "../ptx/mbarrier.cuh"
 #include "../ptx/shared.cuh"
 #include "../ptx/warpgroup.cuh"
@@ -63,7 +68,7 @@ struct Consumer {
   RingBarriers<C::Stages> ring;
   uint32_t rank;
   int k_tiles;
-  int id;  // 0 or 1
+  int id;
   RingPlace<C::Stages> at;
 
   // Gives the stage before `at` back to the producers of all blocks of the cluster.
@@ -81,7 +86,7 @@ struct Consumer {
     const GemmParams& gemm = p.gemm;
     const uint32_t tiles = ptx::shared_address(shared);
     const int rows = id * 64, barrier = 1 + id;
-    unsigned char* const staging = shared + C::StagingAt + id * (C::StagingBytes / 2);
+    unsigned char* const staging = shared + C::StagingAt + id * (C::StagingBytes / C::Consumers);
     StoreTarget target{&maps.c, ptx::shared_address(staging), barrier,
                        threadIdx.x % kWarpgroup == 0};
     const uint64_t a_start = C::A::descriptor(tiles, rows);
@@ -145,7 +150,8 @@ struct Consumer {
       const int m0 = work.m0 + rows;
       if constexpr (C::Cluster == 1) {
         if (gemm.splits > 1) {
-          reduce_and_store<T>(acc, gemm, id, shared, work.index * gemm.batch.c[0], m0, work.n0);
+          reduce_and_store<T, C::Consumers>(acc, gemm, id, shared, work.index * gemm.batch.c[0], m0,
+                                            work.n0);
           continue;
         }
       }
@@ -174,28 +180,31 @@ template <class C>
 __device__ __forceinline__ void produce(const Params& p, const Maps& maps, uint32_t tiles,
                                         RingBarriers<C::Stages> ring, uint32_t rank, int k_tiles) {
   RingPlace<C::Stages> at;
+  ptx::wait_for_kernels_before();
   for (uint32_t item = blockIdx.x / C::Cluster; item < p.items; item += gridDim.x / C::Cluster) {
     const Work work = get_work<C>(p, item, rank, k_tiles);
     for (int kt = work.k_begin; kt < work.k_end; ++kt, at.advance()) {
       const uint32_t a_tile = tiles + at.stage * C::StageBytes, full = ring.full(at.stage);
       ptx::mbarrier_wait(ring.empty(at.stage), at.parity ^ 1);
-      ptx::mbarrier_arrive_expect_tx(full, C::CopiedBytes);
-      C::A::template load<1>(a_tile, maps.a, full, kt * 64, work.m0, work.index * p.a_step, 0);
-      C::B::template load<C::Cluster>(a_tile + C::A::kBytes, maps.b, full, kt * 64, work.n0,
-                                      work.index * p.b_step, rank);
+      ptx::mbarrier_arrive_expect_tx(full, p.copied_bytes);
+      C::A::template load<1>(a_tile, maps.a, full, p.a_rows, kt * 64, work.m0,
+                             work.index * p.a_step, 0);
+      C::B::template load<C::Cluster>(a_tile + C::A::kBytes, maps.b, full, p.b_rows, kt * 64,
+                                      work.n0, work.index * p.b_step, rank);
     }
   }
+  // Blocks of the next kernel that came earlier would only be in the way.
+  ptx::let_next_kernel_start();
 }
 
 template <class C>
-__global__ void __launch_bounds__(C::Threads, 1)
+__global__ void __launch_bounds__(C::Threads, C::BlocksPerSm)
     gemm_kernel(const __grid_constant__ Maps maps, const __grid_constant__ Params p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char shared[];
   const uint32_t tiles = ptx::shared_address(shared);
   const RingBarriers<C::Stages> ring{tiles + C::RingAt};
   const uint32_t rank = C::Cluster == 1 ? 0 : ptx::cluster_rank();
-  const int warpgroup = threadIdx.x / kWarpgroup;
   const int k_tiles = int(ceil_div(p.gemm.k, 64));
   if (threadIdx.x == 0) {
     if (k_tiles > 0) {
@@ -204,7 +213,7 @@ __global__ void __launch_bounds__(C::Threads, 1)
     }
     for (int s = 0; s < C::Stages; ++s) {
       ptx::mbarrier_init(ring.full(s), 1);
-      ptx::mbarrier_init(ring.empty(s), C::Cluster * C::ConsumerWarps);
+      ptx::mbarrier_init(ring.empty(s), C::Cluster * C::Consumers * 4);
     }
     ptx::fence_mbarrier_init();
   }
@@ -214,9 +223,10 @@ __global__ void __launch_bounds__(C::Threads, 1)
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }
-  if (warpgroup == 0) {
-    ptx::release_registers<40>();
-    if (threadIdx.x == 0) produce<C>(p, maps, tiles, ring, rank, k_tiles);
+  const int consumer = (int(threadIdx.x) - C::FirstConsumer) >> 7;
+  if (consumer < 0 || consumer >= C::Consumers) {
+    if constexpr (C::MovesRegisters) ptx::release_registers<40>();
+    if (threadIdx.x == C::Producer) produce<C>(p, maps, tiles, ring, rank, k_tiles);
     if (C::Cluster == 1 && p.gemm.splits > 1) {
       // The barriers of reduce_and_store.
       __syncwarp();
@@ -226,8 +236,9 @@ __global__ void __launch_bounds__(C::Threads, 1)
       ptx::cluster_wait();
     }
   } else {
-    ptx::take_registers<232>();
-    Consumer<C>{p, maps, shared, ring, rank, k_tiles, warpgroup - 1, {}}.run();
+    if constexpr (C::MovesRegisters) ptx::take_registers<232>();
+    ptx::wait_for_kernels_before();
+    Consumer<C>{p, maps, shared, ring, rank, k_tiles, consumer, {}}.run();
   }
   if constexpr (C::Cluster > 1) {
     __syncwarp();

@@ -48,7 +48,7 @@ inline int make_map(const Matrix& x, bool k_major, int64_t rows, int64_t k, int 
 template <class C, const Tile& S>
 int launch_instance(const Problem& problem, const LaunchArgs& args) {
   Params p{};
-  p.gemm = make_gemm_params(problem, S.m, S.n);
+  p.gemm = make_gemm_params(problem, S.m(), S.n);
   p.gemm.transposed = S.swapped;
   p.gemm.splits = args.launch.splits;
   const Batch& batch = problem.batch;
@@ -59,14 +59,17 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   p.items = uint32_t(groups * p.gemm.splits);
   p.a_step = batch.a[0] != 0;
   p.b_step = batch.b[0] != 0;
+  p.a_rows = C::A::rows_of_tile(1, problem.m);
+  p.b_rows = C::B::rows_of_tile(S.cluster, problem.n);
+  p.copied_bytes = (p.a_rows + p.b_rows) * 128;
   Maps maps{};
   if (problem.k > 0) {
-    if (const int error = make_map(problem.a, C::TransposeA == 0, problem.m, problem.k,
-                                   C::A::copy_rows(1), batch, batch.a, &maps.a)) {
+    if (const int error = make_map(problem.a, C::TransposeA == 0, problem.m, problem.k, p.a_rows,
+                                   batch, batch.a, &maps.a)) {
       return error;
     }
     if (const int error = make_map(problem.b, C::TransposeB == 0, problem.n, problem.k,
-                                   C::B::copy_rows(S.cluster), batch, batch.b, &maps.b)) {
+                                   p.b_rows / S.cluster, batch, batch.b, &maps.b)) {
       return error;
     }
   }
@@ -79,7 +82,7 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   }
   // The parts of a split K are a cluster, with a block each.
   const bool split = p.gemm.splits > 1;
-  return launch_clusters<gemm_kernel<C>>(
+  return launch_clusters<gemm_kernel<C>, Start::kEarly>(
       split ? Clusters::kAll : Clusters::kResident, groups, split ? p.gemm.splits : S.cluster,
       C::Threads, C::SmemBytes, static_cast<cudaStream_t>(args.stream), maps, p);
 }

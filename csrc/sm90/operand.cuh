@@ -17,22 +17,27 @@ struct Operand {
   static constexpr int kStep =
       int(KMajor ? k_major_offset<Swizzle::k128>(Rows, 0, 1) : mn_major_offset(0, 1)) >> 4;
 
-  // Rows of the box that a copy moves.
-  VITAMIN_HD static constexpr int copy_rows(int share) { return KMajor ? Rows / share : 64; }
+  // Of `extent` rows that there are, those that are copied for a tile: boxes reach no further than
+  // the matrix, since what lies outside takes longer to fill with zeros than to copy.
+  static int rows_of_tile(int share, int64_t extent) {
+    if (share > 1 || extent >= Rows) return Rows;
+    const int granule = KMajor ? 8 : 64;
+    return int((extent + granule - 1) / granule * granule);
+  }
 
-  // Copies a tile whose boxes are dealt out to the `Share` blocks of the cluster: this one's, to
-  // all.
+  // Copies a tile's `count` rows, in boxes that are dealt out to the `Share` blocks of the cluster:
+  // this one's, to all.
   template <int Share>
   __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, uint32_t barrier,
-                                              int k0, int row0, int index, int rank) {
-    constexpr int rows = copy_rows(Share);
+                                              int count, int k0, int row0, int index, int rank) {
+    constexpr int rows = KMajor ? Rows / Share : 64;
     static_assert(Rows % rows == 0, "a tile is a whole number of boxes");
 #pragma unroll
     for (int box = 0; box < Rows / rows; ++box) {
       const int at = box * rows;
       const int inner = KMajor ? k0 : row0 + at, outer = KMajor ? row0 + at : k0;
       if constexpr (Share == 1) {
-        ptx::tma_load(to + at * 128, map, barrier, inner, outer, index);
+        if (box == 0 || at < count) ptx::tma_load(to + at * 128, map, barrier, inner, outer, index);
       } else if (box % Share == rank) {
         ptx::tma_load_multicast(to + at * 128, map, barrier, inner, outer, index, (1 << Share) - 1);
       }

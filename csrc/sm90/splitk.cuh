@@ -12,11 +12,11 @@
 
 namespace vitamin::sm90 {
 
-constexpr int kBothConsumers = 3;  // named barrier of the two consumers
+constexpr int kAllConsumers = 3;  // named barrier
 
 // Adds up and stores a tile at (m0, n0) of whose 64 rows this warpgroup has a part in acc. All
 // threads of the cluster but these must pass two cluster barriers meanwhile.
-template <class T, int Count>
+template <class T, int Consumers, int Count>
 __device__ __forceinline__ void reduce_and_store(const float (&acc)[Count], const GemmParams& p,
                                                  int consumer, unsigned char* shared,
                                                  int64_t c_offset, int64_t m0, int64_t n0) {
@@ -24,7 +24,8 @@ __device__ __forceinline__ void reduce_and_store(const float (&acc)[Count], cons
   const int thread = threadIdx.x % kWarpgroup;
   float4* const mine =
       reinterpret_cast<float4*>(shared) + consumer * (Count / 4 * kWarpgroup) + thread;
-  ptx::named_barrier(kBothConsumers, 2 * kWarpgroup);  // nobody multiplies from these stages now
+  ptx::named_barrier(kAllConsumers,
+                     Consumers * kWarpgroup);  // nobody multiplies from these stages now
 #pragma unroll
   for (int i = 0; i < Count / 4; ++i) {
     mine[i * kWarpgroup] = make_float4(acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]);

@@ -6,25 +6,39 @@
 
 namespace vitamin::sm90 {
 
-// Two consumers of 64 rows each make a tile of 128 x n, K by 64. Swapped: the 128 rows are columns
-// of c, and n are few rows of it.
+// Consumers of 64 rows each make a tile of m x n, K by 64. Swapped: the m rows are columns of c,
+// and n are few rows of it.
 struct Tile {
   int n, stages, cluster;
   bool swapped = false;
+  int consumers = 2, blocks_per_sm = 1;
 
-  static constexpr int m = 128, k = 64, threads = 384;
+  static constexpr int k = 64;
 
+  constexpr int m() const { return consumers * 64; }
+  // Whether the accumulators need registers that a producer warpgroup gives away; else one warp
+  // copies.
+  constexpr bool moves_registers() const { return m() * n >= 128 * 128; }
+  constexpr int threads() const { return consumers * 128 + (moves_registers() ? 128 : 32); }
   // Columns of b in shared memory: MN-major operands lie in blocks of 64.
-  constexpr int b_rows() const { return n < 64 ? 64 : n; }
-  constexpr int stage_bytes() const { return (m + b_rows()) * k * 2; }
-  // Two boxes of c for each consumer, if c leaves through shared memory.
-  constexpr int boxes() const { return n / 64; }
+  constexpr int b_rows(bool k_major) const { return k_major || n >= 64 ? n : 64; }
+  constexpr int stage_bytes(bool k_major) const { return (m() + b_rows(k_major)) * k * 2; }
+  // Up to two boxes of c for each consumer, if c leaves through shared memory.
+  constexpr int boxes() const { return swapped ? 0 : n / 64; }
   constexpr int buffers() const { return boxes() < 2 ? boxes() : 2; }
-  constexpr int staging_bytes() const { return 2 * buffers() * 64 * 64 * 2; }
-  // And two barriers for each stage.
-  constexpr int smem_bytes() const {
-    return stages * stage_bytes() + staging_bytes() + stages * 16;
+  constexpr int staging_bytes() const { return consumers * buffers() * 64 * 64 * 2; }
+  // `stages` of them, or as many as there is room for: 1 KB of each block is the driver's.
+  constexpr int stages_of(bool k_major) const {
+    const int room = (233472 / blocks_per_sm - 1024 - staging_bytes()) / stage_smem(k_major);
+    return stages < room ? stages : room;
   }
+  constexpr int smem_bytes(bool k_major) const {
+    return stages_of(k_major) * stage_smem(k_major) + staging_bytes();
+  }
+
+ private:
+  // With its two barriers.
+  constexpr int stage_smem(bool k_major) const { return stage_bytes(k_major) + 16; }
 };
 
 inline constexpr Tile k128x256c2{256, 4, 2};
@@ -32,9 +46,11 @@ inline constexpr Tile k128x256{256, 4, 1};
 inline constexpr Tile k128x192c2{192, 4, 2};
 inline constexpr Tile k128x128{128, 6, 1};
 inline constexpr Tile k128x64{64, 8, 1};
+inline constexpr Tile k64x64{64, 6, 1, false, 1, 2};
 inline constexpr Tile k64x128{64, 8, 1, true};
 inline constexpr Tile k32x128{32, 9, 1, true};
 inline constexpr Tile k16x128{16, 9, 1, true};
+inline constexpr Tile k16x64{16, 10, 1, true, 1, 2};
 
 // The launch functions, a tile and a type each.
 #define VITAMIN_SM90_TILE(name)                    \
@@ -45,9 +61,11 @@ VITAMIN_SM90_TILE(128x256)
 VITAMIN_SM90_TILE(128x192c2)
 VITAMIN_SM90_TILE(128x128)
 VITAMIN_SM90_TILE(128x64)
+VITAMIN_SM90_TILE(64x64)
 VITAMIN_SM90_TILE(64x128)
 VITAMIN_SM90_TILE(32x128)
 VITAMIN_SM90_TILE(16x128)
+VITAMIN_SM90_TILE(16x64)
 #undef VITAMIN_SM90_TILE
 
 }  // namespace vitamin::sm90

@@ -57,6 +57,7 @@ class Tile:
     n: int
     cluster: int
     swapped: bool
+    by_threads: bool  # warps copy what is multiplied, not TMA
 
     @property
     def blocks_per_sm(self) -> int:
@@ -65,14 +66,15 @@ class Tile:
 
 def tile_of(kernel: str) -> Tile:
     """The tile that the name of an sm90 kernel tells."""
-    match = re.fullmatch(r"sm90_(\d+)x(\d+)x64(_2x1)?", kernel)
+    match = re.fullmatch(r"sm90_(any_)?(\d+)x(\d+)x64(_2x1)?", kernel)
     if match is None:
         raise ValueError(f"kernel is {kernel!r}; wanted a tile of the family sm90")
-    rows, columns = int(match[1]), int(match[2])
-    cluster = 2 if match[3] else 1
+    by_threads = match[1] is not None
+    rows, columns = int(match[2]), int(match[3])
+    cluster = 2 if match[4] else 1
     if rows < 128 and rows < columns:
-        return Tile(columns, rows, cluster, True)
-    return Tile(rows, columns, cluster, False)
+        return Tile(columns, rows, cluster, True, by_threads)
+    return Tile(rows, columns, cluster, False, by_threads)
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,18 @@ class Rows:
     """Rows of 128 bytes that bring a k-tile of an operand, a block's share of them."""
 
     count: float
-    crooked: bool  # they don't all begin at a multiple of 64 bytes
+    constant: str  # that tells the cycles of one
+    straight: bool  # they begin at multiples of 64 bytes
 
 
-def _rows(tile: int, extent: int, pitch: int, k_major: bool, share: int) -> Rows:
+def _rows(tile: int, extent: int, pitch: int, k_major: bool, by_threads: bool) -> Rows:
+    straight = pitch * 2 % 64 == 0
     granule = 8 if k_major else 64
-    return Rows(math.ceil(min(extent, tile) / granule) * granule / share, pitch * 2 % 64 != 0)
+    count = math.ceil(min(extent, tile) / granule) * granule
+    if by_threads:
+        align = math.gcd(pitch * 2, 16)
+        return Rows(count, "kCopiedRow" + ("" if align == 16 else str(align)), straight)
+    return Rows(count, "kRow" if straight else "kCrookedRow", straight)
 
 
 class Way:
@@ -95,12 +103,15 @@ class Way:
         tile = tile_of(kernel)
         self.given, self.kernel, self.splits = given, kernel, splits
         self.m, self.n = tile.m, tile.n
+        self.small = tile.blocks_per_sm > 1
         m, n, k = shape.m, shape.n, shape.k
         # A single row is contiguous along K, however it is called.
         a_k_major, b_k_major = shape.layout[0] == "n" or m == 1, shape.layout[1] == "t"
         a_tile, b_tile = (tile.n, tile.m) if tile.swapped else (tile.m, tile.n)
-        self.a = _rows(a_tile, m, k if a_k_major else m, a_k_major, 1)
-        self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.cluster)
+        a_pitch = m if not a_k_major else k if m > 1 else -(-k // 8) * 8
+        self.a = _rows(a_tile, m, a_pitch, a_k_major, tile.by_threads)
+        self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.by_threads)
+        self.cluster = tile.cluster
 
         long, short = (n, m) if tile.swapped else (m, n)
         batch = max(shape.batch, 1)
@@ -108,12 +119,15 @@ class Way:
         blocks = tile.cluster * splits
         # K is split only where all parts run at once, and have two k-tiles.
         whole_k_tiles = math.ceil(k / TILE_K)
-        self.allowed = splits == 1 or (
+        in_parts = (
             tile.cluster == 1
             and whole_k_tiles // splits >= 2
             and groups < given.sm_count
             and groups <= given.slots(splits) * tile.blocks_per_sm
         )
+        # What TMA reads well is not for threads to copy.
+        well = self.a.straight and self.b.straight
+        self.allowed = (splits == 1 or in_parts) and not (tile.by_threads and well)
         self.rounds = math.ceil(groups / max(1, given.slots(blocks) * tile.blocks_per_sm))
         # Blocks that share an SM.
         self.resident = min(tile.blocks_per_sm, math.ceil(groups * blocks / given.sm_count))
@@ -129,7 +143,7 @@ class Way:
         self.from_l2 = max(0.0, loaded - self.bytes)
 
     def _copy_cycles(self, rows: Rows, c: Constants) -> float:
-        return rows.count * (c["kCrookedRow"] if rows.crooked else c["kRow"])
+        return rows.count * c[rows.constant]
 
     def _store_cycles(self, c: Constants) -> float:
         """An element of c."""
@@ -141,14 +155,16 @@ class Way:
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
-        copies = self._copy_cycles(self.a, c) + self._copy_cycles(self.b, c)
+        # Each block of a cluster asks for a share of b, and takes in all of it.
+        b_copies = max(self._copy_cycles(self.b, c) / self.cluster, self.b.count * c["kRow"])
+        copies = self._copy_cycles(self.a, c) + b_copies
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
         products = self.m // 16 * wgmma
         k_tile = max(products * self.resident, c["kStageCycles"], copies * self.resident)
         store = self._store_cycles(c) * self.m * self.n * self.resident
         tile = self.k_tiles * k_tile + c["kTileCycles"] + store
         per_us = self.given.sm_ghz * c["kClock"] * 1e3
-        start = c["kStartCycles"] / per_us
+        start = c["kSmallStartCycles" if self.small else "kStartCycles"] / per_us
         tensor = self.rounds * tile / per_us + start
         dram = self.given.dram
         memory = self.bytes / dram + self.from_l2 / (dram * c["kL2OverDram"]) + start

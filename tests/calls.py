@@ -35,10 +35,25 @@ HOPPER_STUDIES = (
     *(f"sm90_v11_{order}" for order in ("row", "grouped", "serpentine")),
     *(f"sm90_v11_{order}_nc" for order in ("row", "grouped", "serpentine", "hilbert")),
 )
-# Production kernels of the Hopper path: those of pairs of blocks, and those that may split K.
+# Production kernels of the Hopper path: those of pairs of blocks, and those that may split K; of
+# these, those that take rows of any alignment.
 HOPPER_PAIRS = ("sm90_128x256x64_2x1", "sm90_128x192x64_2x1")
-HOPPER_FEW_ROWS = ("sm90_64x128x64", "sm90_32x128x64", "sm90_16x128x64")
-HOPPER_SPLIT = ("sm90_128x256x64", "sm90_128x128x64", "sm90_128x64x64", *HOPPER_FEW_ROWS)
+HOPPER_ANY = ("sm90_any_64x64x64", "sm90_any_16x64x64")
+HOPPER_FEW_ROWS = (
+    "sm90_64x128x64",
+    "sm90_32x128x64",
+    "sm90_16x128x64",
+    "sm90_16x64x64",
+    "sm90_any_16x64x64",
+)
+HOPPER_SPLIT = (
+    "sm90_128x256x64",
+    "sm90_128x128x64",
+    "sm90_128x64x64",
+    "sm90_64x64x64",
+    "sm90_any_64x64x64",
+    *HOPPER_FEW_ROWS,
+)
 HOPPER_TILES = (*HOPPER_PAIRS, *HOPPER_SPLIT)
 
 
@@ -198,9 +213,10 @@ def _cublas_duty(a, b):
     return None if _overlaps(*foldable) else True
 
 
-def _aligned_duty(entry, a, b, aligned):
-    """Of production kernels that load 16 bytes at a time. What becomes of batch dimensions and of
-    strides of extents of 1 is up to ops/; those of sm90 take no batch of several strides.
+def _production_duty(entry, a, b, aligned):
+    """Of production kernels, where `aligned` is whether they can load a and b. What becomes of
+    batch dimensions and of strides of extents of 1 is up to ops/; those of sm90 take no batch of
+    several strides.
     """
     if a.dim() == b.dim() == 2 and min(*a.shape, *b.shape) > 1:
         return aligned
@@ -227,9 +243,9 @@ def duty(name, a, b):
         return aligned and all(x.stride(-1 if kind == "n" else -2) == 1 for x, kind in inner)
     if entry["family"] == "cublas":
         return _cublas_duty(a, b)
-    if entry["any_align"]:
+    if entry["any_align"] and entry["family"] == "sm80":
         return True
-    return _aligned_duty(entry, a, b, aligned)
+    return _production_duty(entry, a, b, aligned or entry["any_align"])
 
 
 def refused(error, name):

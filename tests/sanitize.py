@@ -58,7 +58,7 @@ class Call:
 
 
 # The production kernels of the Hopper path, by their tiles.
-HOPPER_TILES = ("sm90_128x", "sm90_64x", "sm90_32x", "sm90_16x")
+HOPPER_TILES = ("sm90_128x", "sm90_64x", "sm90_32x", "sm90_16x", "sm90_any_")
 # One block an SM, each of which takes tiles of up to 128x256 until there are none left.
 PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11", *HOPPER_TILES)
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../ptx/grid.cuh"
+#include "copy.cuh"
 #include "early_launch.cuh"
 #include "gemm_params.h"
 #include "repack.h"
@@ -31,32 +32,6 @@ struct RepackParams {
   Copy copy[2];  // blocks of the first, then of the second
 };
 
-__device__ __forceinline__ unsigned pair(unsigned lo, unsigned hi) { return lo | hi << 16; }
-
-// 8 elements, all inside. At an odd element the words in between are still aligned.
-__device__ __forceinline__ uint4 gather_aligned(const unsigned short* from) {
-  if (reinterpret_cast<uintptr_t>(from) % 4 == 0) {
-    const auto* word = reinterpret_cast<const unsigned*>(from);
-    return make_uint4(word[0], word[1], word[2], word[3]);
-  }
-  const auto* word = reinterpret_cast<const unsigned*>(from + 1);
-  const unsigned x = word[0], y = word[1], z = word[2];
-  return make_uint4(pair(from[0], x & 0xffff), __funnelshift_r(x, y, 16), __funnelshift_r(y, z, 16),
-                    pair(z >> 16, from[7]));
-}
-
-__device__ __forceinline__ uint4 gather(const unsigned short* from, int64_t stride, int64_t left) {
-  if (left >= 8 && stride == 1) return gather_aligned(from);
-  unsigned word[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const unsigned lo = 2 * i < left ? from[2 * i * stride] : 0;
-    const unsigned hi = 2 * i + 1 < left ? from[(2 * i + 1) * stride] : 0;
-    word[i] = pair(lo, hi);
-  }
-  return make_uint4(word[0], word[1], word[2], word[3]);
-}
-
 __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant__ RepackParams p) {
   ptx::let_next_kernel_start();
   ptx::wait_for_kernels_before();
@@ -64,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant_
   const Copy& c = p.copy[second];
   const unsigned block = blockIdx.x - (second ? p.copy[0].blocks : 0);
   const unsigned row_block = block / c.blocks_a_row;
-  const int64_t chunk = (block - row_block * c.blocks_a_row) * c.columns + threadIdx.x % c.columns;
+  const int64_t chunk = int64_t(block - row_block * c.blocks_a_row) * c.columns + threadIdx.x % c.columns;
   if (chunk >= c.chunks) return;
   const unsigned short* const column = c.from + chunk * 8 * c.inner_stride;
   const unsigned rows_a_block = kThreads / c.columns;
@@ -83,7 +58,8 @@ __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant_
         at -= matrix * c.rows_a_matrix;
         offset = batch_offset(c.batch, matrix).a;
       }
-      value[i] = gather(column + offset + at * c.row_stride, c.inner_stride, c.inner - chunk * 8);
+      value[i] = gather(column + offset + at * c.row_stride, c.inner_stride,
+                        int(min(c.inner - chunk * 8, int64_t(8))));
     }
 #pragma unroll
     for (int i = 0; i < kUnroll; ++i) {

@@ -26,15 +26,18 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.575;      // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.825;         // of the boost clock, at the power limit
-constexpr double kStartCycles = 2300;    // first loads, last stores
-constexpr double kTileCycles = 1080;     // between two tiles
-constexpr double kWgmma = 1.075;         // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.02;         // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 120;     // least time of a k-tile
-constexpr double kRow = 1.84;            // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 4.4;      // that does not begin at a multiple of 64 bytes
+constexpr double kLaunchUs = 0.575;         // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.825;            // of the boost clock, at the power limit
+constexpr double kStartCycles = 2300;       // first loads, last stores
+constexpr double kSmallStartCycles = 1800;  // of blocks that share an SM
+constexpr double kTileCycles = 1080;        // between two tiles
+constexpr double kWgmma = 1.075;            // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.02;            // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 120;        // least time of a k-tile
+constexpr double kRow = 1.84;               // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 4.4;         // that does not begin at a multiple of 64 bytes
+constexpr double kCopiedRow = 2.3;          // by threads, of 16-byte alignment, 8-byte, ...
+constexpr double kCopiedRow8 = 4, kCopiedRow4 = 8, kCopiedRow2 = 14, kStridedRow = 100;
 constexpr double kDirectStore = 0.218;   // cycles an element that is stored from the accumulators
 constexpr double kExposedBoxes = 0.066;  // in boxes, by TMA, with no products to run under
 constexpr double kExposedRows = 0.22;    // in rows
@@ -99,13 +102,21 @@ double interference(const Cost& cost, double norm) {
   return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
-// Cycles in which an operand's tile is copied, in rows of 128 bytes. k_major: a row is a row of a
-// or a column of b; else it is a line along the other index, in blocks of 64.
-double copy_cycles(const Matrix& x, bool repacked, bool k_major, int64_t extent, int tile) {
-  const int64_t pitch = x.layout == Layout::kCol ? x.col_stride : x.row_stride;
-  const double row = !repacked && pitch * 2 % 64 ? hopper::kCrookedRow : hopper::kRow;
+// Rows of 128 bytes that an operand's tile is copied in. k_major: a row is a row of a or a column
+// of b; else it is a line along the other index, in blocks of 64.
+double copied_rows(int64_t extent, bool k_major, int tile) {
   const int granule = k_major ? 8 : 64;
-  return row * std::ceil(double(std::min<int64_t>(extent, tile)) / granule) * granule;
+  return std::ceil(double(std::min<int64_t>(extent, tile)) / granule) * granule;
+}
+
+// Cycles for one of them.
+double row_cycles(const Matrix& x, bool repacked, const KernelEntry& kernel) {
+  if (!kernel.any_align) return repacked || x.straight() ? hopper::kRow : hopper::kCrookedRow;
+  if (x.layout == Layout::kStrided) return hopper::kStridedRow;
+  if (x.align == 16) return hopper::kCopiedRow;
+  return x.align == 8   ? hopper::kCopiedRow8
+         : x.align == 4 ? hopper::kCopiedRow4
+                        : hopper::kCopiedRow2;
 }
 
 // The production kernel of the Hopper path: one block an SM, or two of the smallest, tiles in turn;
@@ -118,9 +129,12 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const int m = swapped ? kernel.tile_n : kernel.tile_m;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
   const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
-  const double a_copies = copy_cycles(p.a, launch.repack_a, a_k_major, p.m, kernel.tile_m);
+  const double a_copies =
+      copied_rows(p.m, a_k_major, kernel.tile_m) * row_cycles(p.a, launch.repack_a, kernel);
+  // Each block of a cluster asks for a share of b, and takes in all of it.
   const double b_copies =
-      copy_cycles(p.b, launch.repack_b, b_k_major, p.n, kernel.tile_n) / kernel.cluster;
+      copied_rows(p.n, b_k_major, kernel.tile_n) *
+      std::max(row_cycles(p.b, launch.repack_b, kernel) / kernel.cluster, hopper::kRow);
 
   const double rows = std::ceil(double(swapped ? p.n : p.m) / (m * kernel.cluster));
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
@@ -145,7 +159,8 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
                                       : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
   const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * m * n * resident;
   const double cycles_a_us = device.sm_ghz * hopper::kClock * 1e3;
-  const double start_us = hopper::kStartCycles / cycles_a_us;
+  const double start = kernel.blocks_per_sm > 1 ? hopper::kSmallStartCycles : hopper::kStartCycles;
+  const double start_us = start / cycles_a_us;
 
   Cost cost;
   cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;

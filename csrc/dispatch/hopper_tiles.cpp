@@ -28,7 +28,12 @@ const char* unsupported(const Problem& p) {
   // rows.
   const double tiles = (p.m / 16 + 1.0) * (p.n / 64 + 1.0) * double(p.batch.count());
   if (tiles * 32 >= 2e9) return "c has too many tiles";
-  return p.k == 0 ? nullptr : unaligned(p);
+  return nullptr;
+}
+
+const char* unsupported_by_tma(const Problem& p) {
+  const char* const reason = unsupported(p);
+  return reason || p.k == 0 ? reason : unaligned(p);
 }
 
 KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, LaunchFunction launch) {
@@ -50,7 +55,8 @@ KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, Launc
   e.main_loop_share = 1;
   e.layouts = "all";
   e.batched = true;
-  e.unsupported = unsupported;
+  e.any_align = t.copies;
+  e.unsupported = t.copies ? unsupported : unsupported_by_tma;
   e.launch = launch;
   return e;
 }
@@ -71,6 +77,10 @@ std::vector<KernelEntry> hopper_tiles() {
       entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
       entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),
       entry("sm90_16x128x64", "up to 16 rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
+      entry("sm90_any_64x64x64", "small, rows of any alignment", kAny64x64,
+            VITAMIN_TILE(sm90, any_64x64)),
+      entry("sm90_any_16x64x64", "up to 16 rows, of any alignment", kAny16x64,
+            VITAMIN_TILE(sm90, any_16x64)),
       entry("sm90_16x64x64", "up to 16 rows, few columns", k16x64, VITAMIN_TILE(sm90, 16x64)),
   };
 }

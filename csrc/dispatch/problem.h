@@ -21,6 +21,15 @@ struct Matrix {
   // Largest power of two up to 16 that divides, in bytes, the base address, the stride of the
   // non-contiguous index and every batch stride. Indices of extent 1 don't count.
   int align = 16;
+
+  // Whether it is rows or columns that all begin at multiples of 16 bytes.
+  bool aligned() const { return layout != Layout::kStrided && align == 16; }
+
+  // Bytes from one of them to the next.
+  int64_t pitch() const { return 2 * (layout == Layout::kCol ? col_stride : row_stride); }
+
+  // Whether TMA reads each 128 bytes of them with one request to the L2.
+  bool straight() const { return aligned() && pitch() % 64 == 0; }
 };
 
 // Batch dimensions after collapsing: outermost first, strides in elements, 0 where broadcast.

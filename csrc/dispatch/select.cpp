@@ -43,10 +43,6 @@ std::string device_refusal(const KernelEntry& entry, const DeviceFacts& device) 
   return {};
 }
 
-bool aligned(const Matrix& matrix) {
-  return matrix.layout != Layout::kStrided && matrix.align == 16;
-}
-
 // Elements from the first to the last of an operand.
 int64_t span(const Matrix& matrix, int64_t rows, int64_t columns, const Batch& batch,
              const int64_t* batch_strides) {
@@ -102,11 +98,13 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
   Launch launch;
   launch.kernel = &entry;
   if (!by_name) {
-    const bool all_aligned = aligned(problem.a) && aligned(problem.b);
-    if (entry.any_align && all_aligned) return;
+    const bool all_aligned = problem.a.aligned() && problem.b.aligned();
+    // TMA reads crooked rows, aligned or not, slower than the tiles for any alignment can.
+    const bool crooked = entry.splits_in_cluster && !(problem.a.straight() && problem.b.straight());
+    if (entry.any_align && all_aligned && !crooked) return;
     if (!entry.any_align) {
-      launch.repack_a = !aligned(problem.a);
-      launch.repack_b = !aligned(problem.b);
+      launch.repack_a = !problem.a.aligned();
+      launch.repack_b = !problem.b.aligned();
       if (launch.repack_a && !may_repack(problem, Operand::kA)) return;
       if (launch.repack_b && !may_repack(problem, Operand::kB)) return;
     }

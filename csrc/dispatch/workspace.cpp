@@ -24,8 +24,9 @@ Repacked repacked(const Problem& problem, Operand operand) {
   Repacked to;
   to.outer = column_major ? columns : rows;
   to.inner = column_major ? rows : columns;
-  // Long rows begin at whole lines: those that don't cost up to twice the L2 requests.
-  to.pitch = round_up(to.inner, to.inner < 512 ? 8 : 64);
+  // Rows begin at multiples of 64 bytes, long ones at whole lines: others cost up to twice the L2
+  // requests.
+  to.pitch = round_up(to.inner, to.inner < 64 ? 8 : to.inner < 512 ? 32 : 64);
   to.matrix.layout = column_major ? Layout::kCol : Layout::kRow;
   to.matrix.row_stride = column_major ? 1 : to.pitch;
   to.matrix.col_stride = column_major ? to.pitch : 1;

@@ -12,7 +12,7 @@
 #include "../common/fragment.h"
 #include "../ptx/ldmatrix.cuh"
 #include "../ptx/mma.cuh"
-#include "loader.cuh"
+#include "../common/tile_loader.cuh"
 
 namespace vitamin::sm80 {
 

@@ -24,10 +24,11 @@ struct Config {
   static constexpr int BM = S.m(), BN = S.n, Stages = S.stages_of(BRows), Cluster = S.cluster;
   static constexpr int Threads = S.threads(), BlocksPerSm = S.blocks_per_sm;
   static constexpr int Consumers = S.consumers;
+  static constexpr bool Copies = S.copies;
   static constexpr bool MovesRegisters = S.moves_registers();
-  // The copying thread, and the first one that multiplies.
-  static constexpr int Producer = MovesRegisters ? 0 : Consumers * 128;
-  static constexpr int FirstConsumer = MovesRegisters ? 128 : 0;
+  // The first thread that copies, and the first one that multiplies.
+  static constexpr int Producer = S.producers() == 128 ? 0 : Consumers * 128;
+  static constexpr int FirstConsumer = S.producers() == 128 ? 128 : 0;
   static constexpr int Boxes = S.boxes(), Buffers = S.buffers();
   static constexpr int StageBytes = S.stage_bytes(BRows);
   static constexpr int StagingBytes = S.staging_bytes();

@@ -2,7 +2,8 @@
 //
 // A persistent block: one thread copies tiles of a and b by TMA into a ring of stages; one or two
 // warpgroups multiply, each 64 rows of a tile, by wgmma. Of large tiles the copying thread is that
-// of a third warpgroup, which gives its registers to the others; of small ones, of a warp.
+// of a third warpgroup, which gives its registers to the others; of small ones, of a warp. Where a
+// warpgroup copies instead of TMA: copies.cuh.
 // The tensor cores always have work: the products of one k-tile stay under way while those of the
 // next are issued, and a finished tile is only rounded into registers: its boxes go out under the
 // first k-tiles of the next one. Blocks of a cluster work on tiles below each other and share b.
@@ -12,7 +13,8 @@
 //
 // A launch may start before the kernel before it has ended, and sets up meanwhile.
 //
-// Barriers: `full` of each stage, 1 arrival (the producer's) and the bytes of both tiles; `empty`
+// Barriers: `full` of each stage, 1 arrival (the producer's) and the bytes of both tiles, or 4 (of
+// each copying warp); `empty`
 // of each stage, a lane of each consumer warp of each block of the cluster. Cluster barriers
 // after their initialisation and before the exit. Named barriers 1 and 2, one a consumer; 3, both.
 // Shared memory: config.cuh. Registers: 40 a producer thread and 232 a consumer thread where they
@@ -21,7 +23,6 @@
 
 #include <cuda_runtime.h>
 
-#include "../common/raster.h"
 #include "../ptx/cluster.cuh"
 #include "../ptx/fence.cuh"
 #include "../ptx/grid.cuh"
@@ -30,34 +31,12 @@
 #include "../ptx/warpgroup.cuh"
 #include "../ptx/wgmma.cuh"
 #include "config.cuh"
+#include "copies.cuh"
 #include "splitk.cuh"
 #include "store.cuh"
+#include "work.cuh"
 
 namespace vitamin::sm90 {
-
-// A part of a tile: where it lies, and its k-tiles.
-struct Work {
-  int m0, n0, index, split;
-  int k_begin, k_end;
-};
-
-template <class C>
-__device__ __forceinline__ Work get_work(const Params& p, uint32_t item, uint32_t rank,
-                                         int k_tiles) {
-  const uint32_t splits = p.gemm.splits, tiles_n = uint32_t(p.gemm.tiles_n);
-  const uint32_t group = item / splits;
-  Work work;
-  work.split = int(item - group * splits);
-  work.index = int(group / p.groups_a_matrix);
-  const uint32_t at = group - work.index * p.groups_a_matrix;
-  const auto tile = strip_raster_in<uint32_t>(at, p.groups_m, tiles_n, C::Strip);
-  work.m0 = int(tile.m * C::Cluster + rank) * C::BM;
-  work.n0 = int(tile.n) * C::BN;
-  const TileRange range = split_range(k_tiles, int(splits), work.split);
-  work.k_begin = range.begin;
-  work.k_end = range.end;
-  return work;
-}
 
 template <class C>
 struct Consumer {
@@ -207,12 +186,12 @@ __global__ void __launch_bounds__(C::Threads, C::BlocksPerSm)
   const uint32_t rank = C::Cluster == 1 ? 0 : ptx::cluster_rank();
   const int k_tiles = int(ceil_div(p.gemm.k, 64));
   if (threadIdx.x == 0) {
-    if (k_tiles > 0) {
+    if (k_tiles > 0 && !C::Copies) {
       ptx::prefetch_tensor_map(maps.a);
       ptx::prefetch_tensor_map(maps.b);
     }
     for (int s = 0; s < C::Stages; ++s) {
-      ptx::mbarrier_init(ring.full(s), 1);
+      ptx::mbarrier_init(ring.full(s), C::Copies ? 4 : 1);
       ptx::mbarrier_init(ring.empty(s), C::Cluster * C::Consumers * 4);
     }
     ptx::fence_mbarrier_init();
@@ -226,7 +205,11 @@ __global__ void __launch_bounds__(C::Threads, C::BlocksPerSm)
   const int consumer = (int(threadIdx.x) - C::FirstConsumer) >> 7;
   if (consumer < 0 || consumer >= C::Consumers) {
     if constexpr (C::MovesRegisters) ptx::release_registers<40>();
-    if (threadIdx.x == C::Producer) produce<C>(p, maps, tiles, ring, rank, k_tiles);
+    if constexpr (C::Copies) {
+      produce_by_copies<C>(p, tiles, ring, k_tiles);
+    } else {
+      if (threadIdx.x == C::Producer) produce<C>(p, maps, tiles, ring, rank, k_tiles);
+    }
     if (C::Cluster == 1 && p.gemm.splits > 1) {
       // The barriers of reduce_and_store.
       __syncwarp();

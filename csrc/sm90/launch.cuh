@@ -45,6 +45,23 @@ inline int make_map(const Matrix& x, bool k_major, int64_t rows, int64_t k, int 
   return encode_tensor_map(spec, map);
 }
 
+// Maps of both operands, and what they make of a tile.
+template <class C, const Tile& S>
+int make_operand_maps(const Problem& problem, Params* p, Maps* maps) {
+  const Batch& batch = problem.batch;
+  p->a_step = batch.a[0] != 0;
+  p->b_step = batch.b[0] != 0;
+  p->a_rows = C::A::rows_of_tile(1, problem.m);
+  p->b_rows = C::B::rows_of_tile(S.cluster, problem.n);
+  p->copied_bytes = (p->a_rows + p->b_rows) * 128;
+  if (const int error = make_map(problem.a, C::TransposeA == 0, problem.m, problem.k, p->a_rows,
+                                 batch, batch.a, &maps->a)) {
+    return error;
+  }
+  return make_map(problem.b, C::TransposeB == 0, problem.n, problem.k, p->b_rows / S.cluster, batch,
+                  batch.b, &maps->b);
+}
+
 template <class C, const Tile& S>
 int launch_instance(const Problem& problem, const LaunchArgs& args) {
   Params p{};
@@ -57,21 +74,9 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   p.groups_m = uint32_t(groups_m);
   p.groups_a_matrix = uint32_t(groups_m * p.gemm.tiles_n);
   p.items = uint32_t(groups * p.gemm.splits);
-  p.a_step = batch.a[0] != 0;
-  p.b_step = batch.b[0] != 0;
-  p.a_rows = C::A::rows_of_tile(1, problem.m);
-  p.b_rows = C::B::rows_of_tile(S.cluster, problem.n);
-  p.copied_bytes = (p.a_rows + p.b_rows) * 128;
   Maps maps{};
-  if (problem.k > 0) {
-    if (const int error = make_map(problem.a, C::TransposeA == 0, problem.m, problem.k, p.a_rows,
-                                   batch, batch.a, &maps.a)) {
-      return error;
-    }
-    if (const int error = make_map(problem.b, C::TransposeB == 0, problem.n, problem.k,
-                                   p.b_rows / S.cluster, batch, batch.b, &maps.b)) {
-      return error;
-    }
+  if (!C::Copies && problem.k > 0) {
+    if (const int error = make_operand_maps<C, S>(problem, &p, &maps)) return error;
   }
   if constexpr (C::Out == Store::kTma) {
     TensorMapSpec spec{problem.c.data,       problem.n,     problem.m,
@@ -89,16 +94,19 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
 
 template <class T, const Tile& S, bool ARows, bool BRows>
 int launch_layout(const Problem& problem, const LaunchArgs& args) {
-  if constexpr (S.boxes() > 0 && !S.swapped) {
+  if constexpr (S.boxes() > 0) {
     const bool whole = args.launch.splits == 1;
     if (whole && problem.c_by_tma()) {
-      return launch_instance<Config<T, S, ARows, BRows, Store::kTma>, S>(problem, args);
+      using C = Config<T, S, ARows, BRows, Store::kTma>;
+      return launch_instance<C, S>(problem, args);
     }
     if (whole && problem.rows_of_16_bits()) {
-      return launch_instance<Config<T, S, ARows, BRows, Store::kRows>, S>(problem, args);
+      using C = Config<T, S, ARows, BRows, Store::kRows>;
+      return launch_instance<C, S>(problem, args);
     }
   }
-  return launch_instance<Config<T, S, ARows, BRows, Store::kDirect>, S>(problem, args);
+  using C = Config<T, S, ARows, BRows, Store::kDirect>;
+  return launch_instance<C, S>(problem, args);
 }
 
 template <class T, const Tile& S>

@@ -8,18 +8,19 @@ namespace vitamin::sm90 {
 
 // Consumers of 64 rows each make a tile of m x n, K by 64. Swapped: the m rows are columns of c,
 // and n are few rows of it.
+// Copies: warps copy a and b, not TMA.
 struct Tile {
-  int n, stages, cluster;
-  bool swapped = false;
-  int consumers = 2, blocks_per_sm = 1;
+  int n, stages;
+  int cluster = 1, consumers = 2, blocks_per_sm = 1;
+  bool swapped = false, copies = false;
 
   static constexpr int k = 64;
 
   constexpr int m() const { return consumers * 64; }
-  // Whether the accumulators need registers that a producer warpgroup gives away; else one warp
-  // copies.
-  constexpr bool moves_registers() const { return m() * n >= 128 * 128; }
-  constexpr int threads() const { return consumers * 128 + (moves_registers() ? 128 : 32); }
+  // Whether the accumulators need registers that a producer warpgroup gives away.
+  constexpr bool moves_registers() const { return m() * n >= 128 * 128 && !copies; }
+  constexpr int producers() const { return moves_registers() || copies ? 128 : 32; }
+  constexpr int threads() const { return consumers * 128 + producers(); }
   // Columns of b in shared memory: MN-major operands lie in blocks of 64.
   constexpr int b_rows(bool k_major) const { return k_major || n >= 64 ? n : 64; }
   constexpr int stage_bytes(bool k_major) const { return (m() + b_rows(k_major)) * k * 2; }
@@ -41,16 +42,21 @@ struct Tile {
   constexpr int stage_smem(bool k_major) const { return stage_bytes(k_major) + 16; }
 };
 
-inline constexpr Tile k128x256c2{256, 4, 2};
-inline constexpr Tile k128x256{256, 4, 1};
-inline constexpr Tile k128x192c2{192, 4, 2};
-inline constexpr Tile k128x128{128, 6, 1};
-inline constexpr Tile k128x64{64, 8, 1};
-inline constexpr Tile k64x64{64, 6, 1, false, 1, 2};
-inline constexpr Tile k64x128{64, 8, 1, true};
-inline constexpr Tile k32x128{32, 9, 1, true};
-inline constexpr Tile k16x128{16, 9, 1, true};
-inline constexpr Tile k16x64{16, 10, 1, true, 1, 2};
+inline constexpr Tile k128x256c2{.n = 256, .stages = 4, .cluster = 2};
+inline constexpr Tile k128x256{.n = 256, .stages = 4};
+inline constexpr Tile k128x192c2{.n = 192, .stages = 4, .cluster = 2};
+inline constexpr Tile k128x128{.n = 128, .stages = 6};
+inline constexpr Tile k128x64{.n = 64, .stages = 8};
+inline constexpr Tile k64x64{.n = 64, .stages = 6, .consumers = 1, .blocks_per_sm = 2};
+inline constexpr Tile k64x128{.n = 64, .stages = 8, .swapped = true};
+inline constexpr Tile k32x128{.n = 32, .stages = 9, .swapped = true};
+inline constexpr Tile k16x128{.n = 16, .stages = 9, .swapped = true};
+inline constexpr Tile k16x64{
+    .n = 16, .stages = 10, .consumers = 1, .blocks_per_sm = 2, .swapped = true};
+inline constexpr Tile kAny64x64{
+    .n = 64, .stages = 6, .consumers = 1, .blocks_per_sm = 2, .copies = true};
+inline constexpr Tile kAny16x64{
+    .n = 16, .stages = 10, .consumers = 1, .blocks_per_sm = 2, .swapped = true, .copies = true};
 
 // The launch functions, a tile and a type each.
 #define VITAMIN_SM90_TILE(name)                    \
@@ -66,6 +72,8 @@ VITAMIN_SM90_TILE(64x128)
 VITAMIN_SM90_TILE(32x128)
 VITAMIN_SM90_TILE(16x128)
 VITAMIN_SM90_TILE(16x64)
+VITAMIN_SM90_TILE(any_64x64)
+VITAMIN_SM90_TILE(any_16x64)
 #undef VITAMIN_SM90_TILE
 
 }  // namespace vitamin::sm90

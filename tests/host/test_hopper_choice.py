@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 from calls import (
+    HOPPER_ANY,
     HOPPER_PAIRS,
     HOPPER_SPLIT,
     HOPPER_TILES,
@@ -52,7 +53,8 @@ def test_no_other_device_has_them(device):
 def test_names_say_the_tile():
     for name in HOPPER_TILES:
         tile = "x".join(map(str, table()[name]["tile"]))
-        assert name == f"sm90_{tile}" + ("_2x1" if name in HOPPER_PAIRS else "")
+        any_ = "any_" if name in HOPPER_ANY else ""
+        assert name == f"sm90_{any_}{tile}" + ("_2x1" if name in HOPPER_PAIRS else "")
 
 
 @pytest.mark.parametrize("device", HOPPERS)
@@ -97,15 +99,37 @@ def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
         ((512, 640, 520), {"lda": 521}, "a", 512 * 576),
         ((640, 513, 512), {}, "b", 512 * 576),
         ((640, 511, 512), {}, "b", 512 * 512),
-        ((640, 75, 512), {}, "b", 512 * 80),
+        ((640, 75, 512), {}, "b", 512 * 96),
+        ((640, 45, 512), {}, "b", 512 * 48),
     ]:
-        for name in HOPPER_TILES:
+        for name in HOPPER_ANY:
+            chosen = plan(m, n, k, device="H200", kernel=name, **options)
+            assert chosen.workspace_bytes == 0
+        for name in set(HOPPER_TILES) - set(HOPPER_ANY):
             with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
                 plan(m, n, k, device="H200", kernel=name, **options)
-        chosen = plan(m, n, k, device="H200", kernel="sm90", **options)
-        assert chosen.kernel in HOPPER_TILES
-        assert (chosen.repack_a, chosen.repack_b) == (which == "a", which == "b")
-        assert chosen.workspace_bytes == 2 * padded
+        family = plan(m, n, k, device="H200", kernel="sm90", **options)
+        assert {each.kernel for each in family.candidates} == set(HOPPER_TILES)
+        for each in family.candidates:
+            copied = which if each.kernel not in HOPPER_ANY else ""
+            assert (each.repack_a, each.repack_b) == (copied == "a", copied == "b")
+            assert each.workspace_bytes == (2 * padded if copied else 0)
+
+
+def test_shallow_products_of_odd_rows_are_not_copied_first():
+    for m, n, k in [(3, 59, 2), (310, 7, 10), (5, 4000, 2)]:
+        chosen = plan(m, n, k, device="H200", layout="nn")
+        assert chosen.kernel in HOPPER_ANY and not chosen.repack_a and not chosen.repack_b
+    chosen = plan(4095, 4095, 4095, device="H200")
+    assert chosen.kernel not in HOPPER_ANY and chosen.repack_a and chosen.repack_b
+
+
+def test_tiles_for_any_alignment_are_not_for_straight_rows():
+    """Those of which each begins at a multiple of 64 bytes."""
+    straight = plan(96, 64, 32, device="H200", kernel="sm90")
+    assert not {each.kernel for each in straight.candidates} & set(HOPPER_ANY)
+    crooked = plan(96, 72, 32, device="H200", kernel="sm90")
+    assert {each.kernel for each in crooked.candidates} > set(HOPPER_ANY)
 
 
 def test_what_is_too_large_for_them_is_left_to_the_others():

@@ -172,19 +172,26 @@ void steps_and_stages_stay_in_the_address() {
 // Of the production kernels: what their configuration takes for granted of each tile.
 void production_tiles_fit_shared_memory() {
   using namespace sm90;
-  for (const Tile& tile :
-       {k128x256c2, k128x256, k128x192c2, k128x128, k128x64, k64x128, k32x128, k16x128}) {
+  for (const Tile& tile : {k128x256c2, k128x256, k128x192c2, k128x128, k128x64, k64x64, k64x128,
+                           k32x128, k16x128, k16x64, kAny64x64, kAny16x64}) {
     REQUIRE(tile.n % 8 == 0 && tile.n <= 256, "%d columns are no instruction", tile.n);
     REQUIRE(tile.swapped || (tile.n % 64 == 0 && tile.boxes() <= 4), "%d columns", tile.n);
-    REQUIRE(tile.b_rows() % 64 == 0 && tile.b_rows() >= tile.n, "%d columns", tile.n);
-    // Tiles of a and b, and boxes of c, begin where a swizzle does.
-    REQUIRE(Tile::m * Tile::k * 2 % 1024 == 0 && tile.stage_bytes() % 1024 == 0, "%d", tile.n);
-    REQUIRE(tile.stage_bytes() >= (Tile::m + tile.n) * Tile::k * 2, "%d columns", tile.n);
-    REQUIRE(tile.staging_bytes() % 16384 == 0, "%d columns", tile.n);
-    REQUIRE(tile.smem_bytes() <= 227 * 1024, "%d columns: %d bytes", tile.n, tile.smem_bytes());
+    REQUIRE(tile.b_rows(false) % 64 == 0 && tile.b_rows(false) >= tile.n, "%d columns", tile.n);
+    REQUIRE(tile.m() * Tile::k * 2 % 1024 == 0, "%d rows", tile.m());
+    REQUIRE(tile.staging_bytes() % 8192 == 0, "%d columns", tile.n);
     REQUIRE(tile.cluster == 1 || tile.n / tile.cluster % 8 == 0, "%d columns", tile.n);
-    // The parts of a split K are left where the stages were.
-    REQUIRE(Tile::m * tile.n * 4 <= tile.stages * tile.stage_bytes(), "%d columns", tile.n);
+    REQUIRE(tile.threads() * tile.blocks_per_sm <= 1024, "%d threads", tile.threads());
+    for (const bool k_major : {true, false}) {
+      const int stages = tile.stages_of(k_major), smem = tile.smem_bytes(k_major);
+      // Tiles of a and b, and boxes of c, begin where a swizzle does.
+      REQUIRE(tile.stage_bytes(k_major) % 1024 == 0, "%d columns", tile.n);
+      REQUIRE(tile.stage_bytes(k_major) >= (tile.m() + tile.n) * Tile::k * 2, "%d columns", tile.n);
+      REQUIRE(stages >= 3 && stages <= tile.stages, "%d columns: %d stages", tile.n, stages);
+      REQUIRE((smem + 1024) * tile.blocks_per_sm <= 228 * 1024, "%d columns: %d bytes", tile.n,
+              smem);
+      // The parts of a split K are left where the stages were.
+      REQUIRE(tile.m() * tile.n * 4 <= stages * tile.stage_bytes(k_major), "%d columns", tile.n);
+    }
   }
 }
 

@@ -1,10 +1,10 @@
 // Copies k-tiles of one operand from global memory into swizzled shared memory.
 #pragma once
 
-#include "../common/copy.cuh"
-#include "../common/swizzle.h"
+#include "copy.cuh"
+#include "swizzle.h"
 
-namespace vitamin::sm80 {
+namespace vitamin {
 
 // The threads of a pass write 16 bytes each, side by side; which chunk of its row a thread reads
 // from global memory follows from the swizzle and is the same in every pass.
@@ -64,6 +64,16 @@ class TileLoader {
     source_ = here;
   }
 
+  // Reads what a pass of the current k-tile, of `k_left` indices, copies, where the elements of a
+  // row are contiguous but begin anywhere; and writes it.
+  __device__ __forceinline__ uint4 read_pass(int pass, int k_left) const {
+    return gather(source_ + pass * pass_bytes_, 1, elements(pass, k_left));
+  }
+  __device__ __forceinline__ void write_pass(uint32_t tile, int pass, uint4 chunk) const {
+    if (kPartialPass && row_ + pass * kRowsPerPass >= Outer) return;
+    ptx::st_shared_v4(destination(tile, pass), chunk.x, chunk.y, chunk.z, chunk.w);
+  }
+
   __device__ __forceinline__ void next_k_tile() { source_ += tile_bytes_; }
 
  private:
@@ -71,14 +81,18 @@ class TileLoader {
     return tile + (threadIdx.x + pass * Threads) * 16;
   }
 
+  // How many elements of this thread's chunk lie inside the matrix.
+  __device__ __forceinline__ int elements(int pass, int k_left) const {
+    const int rows = KMajor ? mn_left_ : k_left;
+    const int inner = (KMajor ? k_left : mn_left_) - chunk_ * 8;
+    return row_ + pass * kRowsPerPass >= rows || inner <= 0 ? 0 : inner < 8 ? inner : 8;
+  }
+
   // With bounds: what lies outside is filled with zero. Tail: K may end within the k-tile.
   template <bool Tail>
   __device__ __forceinline__ void load_bounded(uint32_t tile, int pass, int k_left) const {
-    const int row = row_ + pass * kRowsPerPass;
-    if (kPartialPass && row >= Outer) return;
-    const int rows = KMajor ? mn_left_ : k_left;
-    const int inner = (KMajor ? k_left : mn_left_) - chunk_ * 8;
-    const int count = row >= rows || inner <= 0 ? 0 : inner < 8 ? inner : 8;
+    if (kPartialPass && row_ + pass * kRowsPerPass >= Outer) return;
+    const int count = elements(pass, k_left);
     const uint32_t to = destination(tile, pass);
     const char* from = source_ + pass * pass_bytes_;
     if constexpr (AnyAlign) {
@@ -120,4 +134,4 @@ class TileLoader {
   int align_;
 };
 
-}  // namespace vitamin::sm80
+}  // namespace vitamin

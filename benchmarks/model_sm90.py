@@ -61,7 +61,7 @@ class Tile:
 
     @property
     def blocks_per_sm(self) -> int:
-        return 2 if self.m == 64 else 1
+        return 2 if self.m == 64 and self.cluster == 1 else 1
 
 
 def tile_of(kernel: str) -> Tile:
@@ -72,7 +72,7 @@ def tile_of(kernel: str) -> Tile:
     by_threads = match[1] is not None
     rows, columns = int(match[2]), int(match[3])
     cluster = 2 if match[4] else 1
-    if rows < 128 and rows < columns:
+    if rows < 128 and rows < columns and cluster == 1:
         return Tile(columns, rows, cluster, True, by_threads)
     return Tile(rows, columns, cluster, False, by_threads)
 

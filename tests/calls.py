@@ -37,7 +37,7 @@ HOPPER_STUDIES = (
 )
 # Production kernels of the Hopper path: those of pairs of blocks, and those that may split K; of
 # these, those that take rows of any alignment.
-HOPPER_PAIRS = ("sm90_128x256x64_2x1", "sm90_128x192x64_2x1")
+HOPPER_PAIRS = ("sm90_128x256x64_2x1", "sm90_128x192x64_2x1", "sm90_64x128x64_2x1")
 HOPPER_ANY = ("sm90_any_64x64x64", "sm90_any_16x64x64")
 HOPPER_FEW_ROWS = (
     "sm90_64x128x64",

@@ -45,9 +45,9 @@ enum class Clusters { kAll, kResident };
 enum class Start { kInTurn, kEarly };
 
 // Launches `wanted` clusters of `cluster` blocks, or fewer.
-template <auto Kernel, Start When = Start::kInTurn, class... Args>
+template <auto Kernel, class... Args>
 cudaError_t launch_clusters(Clusters which, int64_t wanted, int cluster, int threads,
-                            int smem_bytes, cudaStream_t stream, Args... args) {
+                            int smem_bytes, cudaStream_t stream, Start start, Args... args) {
   cudaLaunchAttribute attributes[2] = {{}, early_start()};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {unsigned(cluster), 1, 1};
@@ -63,7 +63,7 @@ cudaError_t launch_clusters(Clusters which, int64_t wanted, int cluster, int thr
   const int64_t clusters =
       which == Clusters::kResident ? std::min<int64_t>(wanted, resident) : wanted;
   config.gridDim = dim3(unsigned(clusters) * cluster);
-  config.numAttrs = When == Start::kEarly ? 2 : 1;
+  config.numAttrs = start == Start::kEarly ? 2 : 1;
   return cudaLaunchKernelEx(&config, Kernel, args...);
 }
 

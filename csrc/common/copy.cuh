@@ -25,6 +25,7 @@ __device__ __forceinline__ uint4 gather_all(const unsigned short* from) {
 // `count` elements, none to 8, `stride` elements apart, and zeros: for alignments and ends of rows
 // that no wider load can do without reading past the last element.
 __device__ __forceinline__ uint4 gather(const void* source, int64_t stride, int count) {
+  if (count == 0) return make_uint4(0, 0, 0, 0);
   const auto* from = static_cast<const unsigned short*>(source);
   if (count == 8 && stride == 1) return gather_all(from);
   uint32_t word[4];

@@ -36,8 +36,8 @@ constexpr double kNarrow = 1.02;            // of that, with n below 256: more e
 constexpr double kStageCycles = 120;        // least time of a k-tile
 constexpr double kRow = 1.84;               // cycles for a row of 128 bytes that is copied
 constexpr double kCrookedRow = 4.4;         // that does not begin at a multiple of 64 bytes
-constexpr double kCopiedRow = 2.3;          // by threads, of 16-byte alignment, 8-byte, ...
-constexpr double kCopiedRow8 = 4, kCopiedRow4 = 8, kCopiedRow2 = 14, kStridedRow = 100;
+constexpr double kCopiedRow = 7;            // by threads, of 16-byte alignment, 8-byte, ...
+constexpr double kCopiedRow8 = 12, kCopiedRow4 = 17, kCopiedRow2 = 22, kStridedRow = 100;
 constexpr double kDirectStore = 0.218;   // cycles an element that is stored from the accumulators
 constexpr double kExposedBoxes = 0.066;  // in boxes, by TMA, with no products to run under
 constexpr double kExposedRows = 0.22;    // in rows
@@ -125,7 +125,7 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const KernelEntry& kernel = *launch.kernel;
   const Traffic t = traffic(p, device);
   // The operand that gives the rows of wgmma, and the other, of n columns.
-  const bool swapped = kernel.tile_m < 128 && kernel.tile_m < kernel.tile_n;
+  const bool swapped = kernel.swapped;
   const int m = swapped ? kernel.tile_n : kernel.tile_m;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
   const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;

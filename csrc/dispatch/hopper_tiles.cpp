@@ -48,6 +48,7 @@ KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, Launc
   e.tile_k = t.k;
   e.stages = t.stages_of(true);
   e.cluster = t.cluster;
+  e.swapped = t.swapped;
   e.splits_in_cluster = true;
   e.threads = t.threads();
   e.smem_bytes = std::max(t.smem_bytes(true), t.smem_bytes(false));
@@ -73,6 +74,8 @@ std::vector<KernelEntry> hopper_tiles() {
             VITAMIN_TILE(sm90, 128x192c2)),
       entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(sm90, 128x128)),
       entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(sm90, 128x64)),
+      entry("sm90_64x128x64_2x1", "small, pairs of blocks share b", k64x128c2,
+            VITAMIN_TILE(sm90, 64x128c2)),
       entry("sm90_64x64x64", "smallest", k64x64, VITAMIN_TILE(sm90, 64x64)),
       entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
       entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),

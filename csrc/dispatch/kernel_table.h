@@ -39,6 +39,7 @@ struct KernelEntry {
   int tile_m, tile_n, tile_k;
   int stages;
   int cluster;             // blocks that share an operand, tiles below each other; 1 or 0: none
+  bool swapped;            // of few rows of c, which are the columns of the multiplying instruction
   bool splits_in_cluster;  // parts of a split K are a cluster, with no scratch; else in the
                            // workspace
   int threads;

@@ -24,12 +24,13 @@ class TileCopy {
                                       int row0, int64_t extent, int k0)
       : loader_(base, outer, inner, row0, extent - row0, k0, align),
         contiguous_(inner == 1),
-        odd_(align == 2) {}
+        odd_(align == 2),
+        crooked_(align < 16) {}
 
   // Begins the copy of a k-tile, of which `k_left` indices are left.
   __device__ __forceinline__ void begin(uint32_t tile, int k_left) {
     // Where K ends, chunks do too, which is too much for cp.async.
-    by_registers_ = contiguous_ && (odd_ || k_left < 64);
+    by_registers_ = contiguous_ && (odd_ || (k_left < 64 && (crooked_ || k_left % 8 != 0)));
     if (by_registers_) {
 #pragma unroll
       for (int pass = 0; pass < Loader::kPasses; ++pass) {
@@ -65,7 +66,7 @@ class TileCopy {
 
   Loader loader_;
   uint4 chunk_[Loader::kPasses];
-  bool contiguous_, odd_, by_registers_ = false;
+  bool contiguous_, odd_, crooked_, by_registers_ = false;
 };
 
 // The threads of warpgroup 0. A stage is `full` when a lane of each of its warps has arrived.

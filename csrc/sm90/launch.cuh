@@ -39,7 +39,7 @@ inline int make_map(const Matrix& x, bool k_major, int64_t rows, int64_t k, int 
   spec.box_inner = 64;
   spec.box_outer = k_major ? box_rows : 64;
   spec.swizzle = Swizzle::k128;
-  spec.promotion = L2Promotion::k256;
+  spec.promotion = L2Promotion::k128;
   spec.stack = batch.dims > 0 && batch_strides[0] != 0 ? batch.size[0] : 1;
   spec.stack_stride = batch_strides[0];
   return encode_tensor_map(spec, map);
@@ -60,6 +60,13 @@ int make_operand_maps(const Problem& problem, Params* p, Maps* maps) {
   }
   return make_map(problem.b, C::TransposeB == 0, problem.n, problem.k, p->b_rows / S.cluster, batch,
                   batch.b, &maps->b);
+}
+
+// Blocks that start while others still run take the SMs that are free: clusters that then crowd in
+// some of the chip's parts load more slowly, which costs more than the start saves.
+inline Start start_of(int64_t blocks, bool split, const DeviceFacts& device) {
+  const bool crowd = split && 2 * blocks > device.sm_count && 10 * blocks < 9 * device.sm_count;
+  return crowd ? Start::kInTurn : Start::kEarly;
 }
 
 template <class C, const Tile& S>
@@ -87,9 +94,11 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   }
   // The parts of a split K are a cluster, with a block each.
   const bool split = p.gemm.splits > 1;
-  return launch_clusters<gemm_kernel<C>, Start::kEarly>(
-      split ? Clusters::kAll : Clusters::kResident, groups, split ? p.gemm.splits : S.cluster,
-      C::Threads, C::SmemBytes, static_cast<cudaStream_t>(args.stream), maps, p);
+  const int cluster = split ? p.gemm.splits : S.cluster;
+  return launch_clusters<gemm_kernel<C>>(split ? Clusters::kAll : Clusters::kResident, groups,
+                                         cluster, C::Threads, C::SmemBytes,
+                                         static_cast<cudaStream_t>(args.stream),
+                                         start_of(groups * cluster, split, args.device), maps, p);
 }
 
 template <class T, const Tile& S, bool ARows, bool BRows>

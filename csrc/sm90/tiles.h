@@ -47,6 +47,7 @@ inline constexpr Tile k128x256{.n = 256, .stages = 4};
 inline constexpr Tile k128x192c2{.n = 192, .stages = 4, .cluster = 2};
 inline constexpr Tile k128x128{.n = 128, .stages = 6};
 inline constexpr Tile k128x64{.n = 64, .stages = 8};
+inline constexpr Tile k64x128c2{.n = 128, .stages = 8, .cluster = 2, .consumers = 1};
 inline constexpr Tile k64x64{.n = 64, .stages = 6, .consumers = 1, .blocks_per_sm = 2};
 inline constexpr Tile k64x128{.n = 64, .stages = 8, .swapped = true};
 inline constexpr Tile k32x128{.n = 32, .stages = 9, .swapped = true};
@@ -67,6 +68,7 @@ VITAMIN_SM90_TILE(128x256)
 VITAMIN_SM90_TILE(128x192c2)
 VITAMIN_SM90_TILE(128x128)
 VITAMIN_SM90_TILE(128x64)
+VITAMIN_SM90_TILE(64x128c2)
 VITAMIN_SM90_TILE(64x64)
 VITAMIN_SM90_TILE(64x128)
 VITAMIN_SM90_TILE(32x128)

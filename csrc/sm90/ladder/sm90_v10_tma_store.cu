@@ -136,7 +136,7 @@ int launch(const LaunchArgs& args) {
   const int64_t pairs = ceil_div(p.tiles_m, kCluster) * p.tiles_n;
   return launch_clusters<tma_store_kernel<T>>(Clusters::kResident, pairs, kCluster, kThreads,
                                               kSmemBytes, static_cast<cudaStream_t>(args.stream),
-                                              maps, c_map, by_tma, p);
+                                              Start::kInTurn, maps, c_map, by_tma, p);
 }
 
 }  // namespace

@@ -186,12 +186,14 @@ int launch(const LaunchArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
   CUtensorMap c_map{};
   if (!args.problem.c_by_tma()) {
-    return launch_clusters<hilbert_kernel<T, Cluster, false>>(
-        Clusters::kResident, pairs, Cluster, kThreads, kSmemBytes, stream, maps, c_map, O, p);
+    return launch_clusters<hilbert_kernel<T, Cluster, false>>(Clusters::kResident, pairs, Cluster,
+                                                              kThreads, kSmemBytes, stream,
+                                                              Start::kInTurn, maps, c_map, O, p);
   }
   if (const int error = make_output_map(args.problem, &c_map)) return error;
-  return launch_clusters<hilbert_kernel<T, Cluster, true>>(
-      Clusters::kResident, pairs, Cluster, kThreads, kSmemBytes, stream, maps, c_map, O, p);
+  return launch_clusters<hilbert_kernel<T, Cluster, true>>(Clusters::kResident, pairs, Cluster,
+                                                           kThreads, kSmemBytes, stream,
+                                                           Start::kInTurn, maps, c_map, O, p);
 }
 
 template <int Cluster, Order O>

@@ -125,7 +125,7 @@ int launch(const LaunchArgs& args) {
   const int64_t pairs = ceil_div(p.tiles_m, ClusterM) * ceil_div(p.tiles_n, ClusterN);
   return launch_clusters<cluster_kernel<T, ClusterM, ClusterN>>(
       Clusters::kResident, pairs, kCluster, kThreads, kSmemBytes,
-      static_cast<cudaStream_t>(args.stream), maps, p);
+      static_cast<cudaStream_t>(args.stream), Start::kInTurn, maps, p);
 }
 
 }  // namespace

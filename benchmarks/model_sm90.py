@@ -112,6 +112,7 @@ class Way:
         self.a = _rows(a_tile, m, a_pitch, a_k_major, tile.by_threads)
         self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.by_threads)
         self.cluster = tile.cluster
+        self.b_beyond = tile.n - self.b.count if tile.cluster > 1 else 0
 
         long, short = (n, m) if tile.swapped else (m, n)
         batch = max(shape.batch, 1)
@@ -129,8 +130,12 @@ class Way:
         well = self.a.straight and self.b.straight
         self.allowed = (splits == 1 or in_parts) and not (tile.by_threads and well)
         self.rounds = math.ceil(groups / max(1, given.slots(blocks) * tile.blocks_per_sm))
-        # Blocks that share an SM.
+        # Blocks that share an SM, and how many more some SMs have than the mean.
         self.resident = min(tile.blocks_per_sm, math.ceil(groups * blocks / given.sm_count))
+        most = self.rounds * self.resident * given.sm_count / (groups * blocks)
+        self.uneven = max(0.0, min(2.0, most) - 1)
+        half, nearly_all = given.sm_count / 2, given.sm_count * 0.9
+        self.in_turn = splits > 1 and half < groups * blocks < nearly_all
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
@@ -155,8 +160,10 @@ class Way:
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
-        # Each block of a cluster asks for a share of b, and takes in all of it.
+        # Each block of a cluster asks for a share of b, and takes in all of it; boxes of shares
+        # reach beyond the matrix.
         b_copies = max(self._copy_cycles(self.b, c) / self.cluster, self.b.count * c["kRow"])
+        b_copies += self.b_beyond * c["kRowBeyond"]
         copies = self._copy_cycles(self.a, c) + b_copies
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
         products = self.m // 16 * wgmma
@@ -167,9 +174,10 @@ class Way:
         start = c["kSmallStartCycles" if self.small else "kStartCycles"] / per_us
         tensor = self.rounds * tile / per_us + start
         dram = self.given.dram
-        memory = self.bytes / dram + self.from_l2 / (dram * c["kL2OverDram"]) + start
+        traffic = self.bytes / dram + self.from_l2 / (dram * c["kL2OverDram"])
+        memory = traffic * (1 + c["kUneven"] * self.uneven) + start
         total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
-        total += c["kLaunchUs"]
+        total += c["kLaunchUs"] + self.in_turn * c["kInTurnUs"]
         if self.splits > 1:
             total += c["kReduceUs"] + c["kReducePartUs"] * self.splits
             total += c["kReduceColumnsUs"] * self.n / 64

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kUnroll = 4;
+constexpr int kFewBlocks = 512;
 constexpr int kMostColumns = 32;  // chunks a block copies of a row: 512 bytes
 
 struct Copy {
@@ -39,7 +40,8 @@ __global__ void __launch_bounds__(kThreads) repack_kernel(const __grid_constant_
   const Copy& c = p.copy[second];
   const unsigned block = blockIdx.x - (second ? p.copy[0].blocks : 0);
   const unsigned row_block = block / c.blocks_a_row;
-  const int64_t chunk = int64_t(block - row_block * c.blocks_a_row) * c.columns + threadIdx.x % c.columns;
+  const int64_t chunk =
+      int64_t(block - row_block * c.blocks_a_row) * c.columns + threadIdx.x % c.columns;
   if (chunk >= c.chunks) return;
   const unsigned short* const column = c.from + chunk * 8 * c.inner_stride;
   const unsigned rows_a_block = kThreads / c.columns;
@@ -97,7 +99,9 @@ Copy make_copy(Problem* problem, Operand operand, void* scratch) {
   while (c.columns < kMostColumns && c.columns < c.chunks) c.columns *= 2;
   if (c.rows > 0 && c.chunks > 0) {
     c.blocks_a_row = unsigned(ceil_div(c.chunks, c.columns));
-    const int64_t row_blocks = ceil_div(c.rows, kThreads / c.columns * kUnroll);
+    // Each thread copies several rows, but where that would leave the GPU idle.
+    int64_t row_blocks = ceil_div(c.rows, kThreads / c.columns);
+    if (row_blocks * c.blocks_a_row > kFewBlocks) row_blocks = ceil_div(row_blocks, kUnroll);
     const int64_t most = std::max<int64_t>(1, (int64_t(1) << 20) / c.blocks_a_row);
     c.blocks = unsigned(c.blocks_a_row * std::min(row_blocks, most));
   }

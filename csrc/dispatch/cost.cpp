@@ -26,26 +26,30 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.575;         // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.825;            // of the boost clock, at the power limit
-constexpr double kStartCycles = 2300;       // first loads, last stores
-constexpr double kSmallStartCycles = 1800;  // of blocks that share an SM
-constexpr double kTileCycles = 1080;        // between two tiles
-constexpr double kWgmma = 1.075;            // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.02;            // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 120;        // least time of a k-tile
-constexpr double kRow = 1.84;               // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 4.4;         // that does not begin at a multiple of 64 bytes
-constexpr double kCopiedRow = 7;            // by threads, of 16-byte alignment, 8-byte, ...
-constexpr double kCopiedRow8 = 12, kCopiedRow4 = 17, kCopiedRow2 = 22, kStridedRow = 100;
-constexpr double kDirectStore = 0.218;   // cycles an element that is stored from the accumulators
-constexpr double kExposedBoxes = 0.066;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.22;    // in rows
-constexpr double kHiddenRows = 0.05;     // in rows under the products of the next tile
-constexpr double kReduceUs = 0.88;       // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.17, kReduceColumnsUs = 0.29;
-constexpr double kL2OverDram = 6.3;  // what L2 adds to the memory's rate
-constexpr double kNorm = 3.1;        // how sharply the slower of products and traffic decides
+constexpr double kLaunchUs = 0.244;         // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.844;            // of the boost clock, at the power limit
+constexpr double kStartCycles = 1960;       // first loads, last stores
+constexpr double kSmallStartCycles = 1820;  // of blocks that share an SM
+constexpr double kTileCycles = 1220;        // between two tiles
+constexpr double kWgmma = 1.09;             // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.05;            // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 146;        // least time of a k-tile
+constexpr double kRow = 1.85;               // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.95;        // that does not begin at a multiple of 64 bytes
+constexpr double kRowBeyond = 2.21;         // beyond the matrix
+constexpr double kCopiedRow = 12.6;         // by threads, of 16-byte alignment, 8-byte, ...
+constexpr double kCopiedRow8 = 20.1, kCopiedRow4 = 13.7, kCopiedRow2 = 20.8, kStridedRow = 100;
+constexpr double kDirectStore = 0.109;   // cycles an element that is stored from the accumulators
+constexpr double kExposedBoxes = 0.071;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.233;   // in rows
+constexpr double kHiddenRows = 0.215;    // in rows under the products of the next tile
+constexpr double kCopyUs = 1.5;          // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.352;      // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.132, kReduceColumnsUs = 0.523;
+constexpr double kInTurnUs = 1.6;     // of a launch that waits for the end of the one before
+constexpr double kUneven = 0.0814;    // what traffic suffers where some SMs have more blocks
+constexpr double kL2OverDram = 4.03;  // what L2 adds to the memory's rate
+constexpr double kNorm = 3;           // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -91,9 +95,11 @@ Traffic traffic(const Problem& p, const DeviceFacts& device) {
 // Copies of operands before the kernel, by a kernel of their own.
 double copies_us(const Problem& p, const Launch& launch, const Traffic& t) {
   if (!launch.repack_a && !launch.repack_b) return 0;
+  const double start =
+      launch.kernel->splits_in_cluster ? hopper::kCopyUs : kNextKernelUs + kRepackStartUs;
   const double bytes = (launch.repack_a ? repacked(p, Operand::kA).bytes : 0) +
                        (launch.repack_b ? repacked(p, Operand::kB).bytes : 0);
-  return kNextKernelUs + kRepackStartUs + 2 * bytes / t.dram;
+  return start + 2 * bytes / t.dram;
 }
 
 // What products and traffic that are about equally slow cost each other.
@@ -131,10 +137,12 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
   const double a_copies =
       copied_rows(p.m, a_k_major, kernel.tile_m) * row_cycles(p.a, launch.repack_a, kernel);
-  // Each block of a cluster asks for a share of b, and takes in all of it.
+  // Each block of a cluster asks for a share of b, and takes in all of it; boxes of shares reach
+  // beyond the matrix.
+  const double b_rows = copied_rows(p.n, b_k_major, kernel.tile_n);
   const double b_copies =
-      copied_rows(p.n, b_k_major, kernel.tile_n) *
-      std::max(row_cycles(p.b, launch.repack_b, kernel) / kernel.cluster, hopper::kRow);
+      b_rows * std::max(row_cycles(p.b, launch.repack_b, kernel) / kernel.cluster, hopper::kRow) +
+      (kernel.cluster > 1 ? (kernel.tile_n - b_rows) * hopper::kRowBeyond : 0);
 
   const double rows = std::ceil(double(swapped ? p.n : p.m) / (m * kernel.cluster));
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
@@ -168,9 +176,14 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double b_share = std::min(1.0, double(swapped ? p.m : p.n) / n);
   const double loaded = groups * blocks * k_tiles * kernel.tile_k * 2.0 *
                         (m * a_share + n * b_share / kernel.cluster);
-  cost.memory_us = t.dram_bytes / t.dram +
-                   std::max(0.0, loaded - t.dram_bytes) / (t.dram * hopper::kL2OverDram) + start_us;
+  const double uneven = std::min(2.0, rounds * resident * device.sm_count / (groups * blocks)) - 1;
+  const double traffic_us =
+      t.dram_bytes / t.dram + std::max(0.0, loaded - t.dram_bytes) / (t.dram * hopper::kL2OverDram);
+  cost.memory_us = traffic_us * (1 + hopper::kUneven * std::max(0.0, uneven)) + start_us;
   cost.overhead_us = copies_us(p, launch, t) + hopper::kLaunchUs;
+  if (start_in_turn(device, int64_t(groups) * blocks, launch.splits)) {
+    cost.overhead_us += hopper::kInTurnUs;
+  }
   if (launch.splits > 1) {
     cost.overhead_us += hopper::kReduceUs + hopper::kReducePartUs * launch.splits +
                         hopper::kReduceColumnsUs * n / 64;
@@ -183,6 +196,10 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
 
 double cluster_slots(const DeviceFacts& device, int blocks) {
   return std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks);
+}
+
+bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits) {
+  return splits > 1 && 2 * blocks > device.sm_count && 10 * blocks < 9 * device.sm_count;
 }
 
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {

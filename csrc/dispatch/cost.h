@@ -18,4 +18,9 @@ Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& la
 // Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
 double cluster_slots(const DeviceFacts& device, int blocks);
 
+// Whether clusters of `splits` blocks, `blocks` in all, had better wait for the end of the kernel
+// before theirs: those that start while others still run take the SMs that are free and crowd in
+// some parts of the chip, where they then load more slowly, which costs more than the start saves.
+bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits);
+
 }  // namespace vitamin

@@ -65,9 +65,8 @@ struct Consumer {
     const GemmParams& gemm = p.gemm;
     const uint32_t tiles = ptx::shared_address(shared);
     const int rows = id * 64, barrier = 1 + id;
-    unsigned char* const staging = shared + C::StagingAt + id * (C::StagingBytes / C::Consumers);
-    StoreTarget target{&maps.c, ptx::shared_address(staging), barrier,
-                       threadIdx.x % kWarpgroup == 0};
+    const uint32_t staging = tiles + C::StagingAt + id * (C::StagingBytes / C::Consumers);
+    StoreTarget target{&maps.c, staging, barrier, threadIdx.x % kWarpgroup == 0};
     const uint64_t a_start = C::A::descriptor(tiles, rows);
     const uint64_t b_start = C::B::descriptor(tiles + C::A::kBytes, 0);
     typename C::Accumulators acc;

@@ -6,6 +6,7 @@
 
 #include "../common/cluster_launch.cuh"
 #include "../common/prepare.h"
+#include "../dispatch/cost.h"
 #include "kernel.cuh"
 
 namespace vitamin::sm90 {
@@ -62,13 +63,6 @@ int make_operand_maps(const Problem& problem, Params* p, Maps* maps) {
                   batch.b, &maps->b);
 }
 
-// Blocks that start while others still run take the SMs that are free: clusters that then crowd in
-// some of the chip's parts load more slowly, which costs more than the start saves.
-inline Start start_of(int64_t blocks, bool split, const DeviceFacts& device) {
-  const bool crowd = split && 2 * blocks > device.sm_count && 10 * blocks < 9 * device.sm_count;
-  return crowd ? Start::kInTurn : Start::kEarly;
-}
-
 template <class C, const Tile& S>
 int launch_instance(const Problem& problem, const LaunchArgs& args) {
   Params p{};
@@ -95,10 +89,10 @@ int launch_instance(const Problem& problem, const LaunchArgs& args) {
   // The parts of a split K are a cluster, with a block each.
   const bool split = p.gemm.splits > 1;
   const int cluster = split ? p.gemm.splits : S.cluster;
-  return launch_clusters<gemm_kernel<C>>(split ? Clusters::kAll : Clusters::kResident, groups,
-                                         cluster, C::Threads, C::SmemBytes,
-                                         static_cast<cudaStream_t>(args.stream),
-                                         start_of(groups * cluster, split, args.device), maps, p);
+  const bool in_turn = start_in_turn(args.device, groups * cluster, p.gemm.splits);
+  return launch_clusters<gemm_kernel<C>>(
+      split ? Clusters::kAll : Clusters::kResident, groups, cluster, C::Threads, C::SmemBytes,
+      static_cast<cudaStream_t>(args.stream), in_turn ? Start::kInTurn : Start::kEarly, maps, p);
 }
 
 template <class T, const Tile& S, bool ARows, bool BRows>

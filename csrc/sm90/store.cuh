@@ -3,41 +3,46 @@
 
 #include "../common/staged_store.cuh"
 #include "../ptx/global.cuh"
+#include "../ptx/shared.cuh"
 
 namespace vitamin::sm90 {
+
+// 8 elements of two neighbouring 16-byte chunks, from element `first` (0 to 7) of the first one on.
+__device__ __forceinline__ uint4 cut(uint4 low, uint4 high, int first) {
+  const bool two = first & 4, one = first & 2;
+  const uint32_t a = two ? low.z : low.x, b = two ? low.w : low.y, c = two ? high.x : low.z,
+                 d = two ? high.y : low.w, e = two ? high.z : high.x, f = two ? high.w : high.y;
+  const uint32_t u = one ? b : a, v = one ? c : b, w = one ? d : c, x = one ? e : d,
+                 y = one ? f : e;
+  const int bits = (first & 1) * 16;
+  return make_uint4(__funnelshift_r(u, v, bits), __funnelshift_r(v, w, bits),
+                    __funnelshift_r(w, x, bits), __funnelshift_r(x, y, bits));
+}
 
 // Writes one box of a warpgroup, a warp 4 rows at a time, 8 lanes each. Every row begins where it
 // begins: whole 16-byte pieces of memory are put together from the box, whatever their offset in
 // it; the elements before the first and after the last piece go one by one.
-__device__ __forceinline__ void copy_rows_out(const unsigned char* box, const GemmParams& p,
-                                              int64_t c_offset, int64_t m0, int64_t n0) {
+__device__ __forceinline__ void copy_rows_out(uint32_t box, const GemmParams& p, int64_t c_offset,
+                                              int64_t m0, int64_t n0) {
   const int lane = threadIdx.x % 32, piece = lane % 8;
   const int first = threadIdx.x % kWarpgroup / 32 * 16 + lane / 8;
+  const int rows = int(min(p.m - m0, int64_t(kStoreRows)));
   const int columns = p.n - n0 < kStoreColumns ? int(p.n - n0) : kStoreColumns;
   auto* to = static_cast<unsigned short*>(p.c) + c_offset + (m0 + first) * p.c_row + n0;
 #pragma unroll 1
-  for (int row = first; row < first + 16 && m0 + row < p.m; row += 4, to += 4 * p.c_row) {
-    const unsigned char* const line = box + row * 128;
+  for (int row = first; row < min(first + 16, rows); row += 4, to += 4 * p.c_row) {
     const auto place = [&](int column) {
-      return line + (((column / 8) ^ (row % 8)) * 16 + column % 8 * 2);
+      return box + row * 128 + (((column / 8) ^ (row % 8)) * 16 + column % 8 * 2);
     };
-    const auto store_one = [&](int column) {
-      to[column] = *reinterpret_cast<const unsigned short*>(place(column));
-    };
+    const auto store_one = [&](int column) { to[column] = ptx::ld_shared_u16(place(column)); };
     const int before = int(reinterpret_cast<uintptr_t>(to) >> 1 & 7);
     const int at = piece * 8 - before;
     const bool whole = at >= 0 && at + 8 <= columns;
     if (whole) {
-      const int even = at & ~1;
-      uint32_t word[5];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) word[i] = *reinterpret_cast<const uint32_t*>(place(even + 2 * i));
-      if (at != even) {
-        word[4] = *reinterpret_cast<const uint32_t*>(place(even + 8));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], 16);
-      }
-      ptx::st_global_v4(to + at, word[0], word[1], word[2], word[3]);
+      const int chunk = at & ~7;
+      const uint4 x = cut(ptx::ld_shared_v4(place(chunk)),
+                          ptx::ld_shared_v4(place(before ? chunk + 8 : chunk)), at & 7);
+      ptx::st_global_v4(to + at, x.x, x.y, x.z, x.w);
     }
     if (columns == kStoreColumns) {
       if (before) store_one(piece < 8 - before ? piece : kStoreColumns - 8 + piece);
@@ -54,11 +59,10 @@ __device__ __forceinline__ void copy_rows_out(const unsigned char* box, const Ge
 
 // Box number `Box` of a warpgroup's packed tile, by way of `buffer`.
 template <int Box>
-__device__ __forceinline__ void store_rows(const uint32_t* packed, unsigned char* buffer,
-                                           int barrier, const GemmParams& p, int64_t c_offset,
-                                           StorePlace at) {
+__device__ __forceinline__ void store_rows(const uint32_t* packed, uint32_t buffer, int barrier,
+                                           const GemmParams& p, int64_t c_offset, StorePlace at) {
   ptx::named_barrier(barrier, kWarpgroup);
-  fill_box(packed + Box * kBoxRegisters, ptx::shared_address(buffer));
+  fill_box(packed + Box * kBoxRegisters, buffer);
   ptx::named_barrier(barrier, kWarpgroup);
   copy_rows_out(buffer, p, c_offset, at.m, at.n + Box * kStoreColumns);
 }

@@ -73,12 +73,6 @@ double load_penalty(const Matrix& matrix) {
   return matrix.align < 8 ? 4 : matrix.align < 16 ? 2.3 : 1;
 }
 
-int64_t stored_batches(const Batch& batch, const int64_t* strides) {
-  int64_t n = 1;
-  for (int d = 0; d < batch.dims; ++d) n *= strides[d] ? batch.size[d] : 1;
-  return n;
-}
-
 // What moves through the memory, and what comes before and after the kernel, is the same for all.
 struct Traffic {
   double dram_bytes;
@@ -86,8 +80,8 @@ struct Traffic {
 };
 
 Traffic traffic(const Problem& p, const DeviceFacts& device) {
-  const double a = 2.0 * p.m * p.k * double(stored_batches(p.batch, p.batch.a));
-  const double b = 2.0 * p.k * p.n * double(stored_batches(p.batch, p.batch.b));
+  const double a = 2.0 * p.m * p.k * double(p.batch.stored(p.batch.a));
+  const double b = 2.0 * p.k * p.n * double(p.batch.stored(p.batch.b));
   const double c = (p.out_f32 ? 4.0 : 2.0) * p.m * p.n * double(p.batch.count());
   return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
 }

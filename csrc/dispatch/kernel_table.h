@@ -10,6 +10,9 @@ namespace vitamin {
 
 struct KernelEntry;
 
+// What decided on a kernel: the cost model or the caller's wish, a built-in measurement, a tuning.
+enum class Chooser : int { kModel = 0, kMeasured = 1, kTuned = 2 };
+
 // A decision of select(): the kernel and how it is to be launched.
 struct Launch {
   const KernelEntry* kernel = nullptr;
@@ -18,6 +21,7 @@ struct Launch {
   bool repack_b = false;
   int64_t workspace_bytes = 0;  // scratch operands, split-K partial sums and counters
   double predicted_us = 0;
+  Chooser chooser = Chooser::kModel;
 };
 
 // What a launch function gets. It enqueues on `stream`, and neither allocates nor synchronises.

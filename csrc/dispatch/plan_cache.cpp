@@ -3,16 +3,19 @@
 #include <cstring>
 #include <memory>
 
+#include "overrides.h"
+
 namespace vitamin {
 namespace {
 
 constexpr int kSlots = 128;  // a power of two
 constexpr int kNameBytes = 64;
 
-// All of a problem but its addresses, whose alignment the matrices hold.
+// All of a problem but its addresses, whose alignment the matrices hold; and the state of the
+// overrides.
 struct Key {
   char kernel[kNameBytes] = {};
-  int64_t numbers[12 + 4 * kMaxBatchDims] = {};
+  int64_t numbers[13 + 4 * kMaxBatchDims] = {};
 };
 
 uint64_t pack(const Matrix& matrix) {
@@ -23,6 +26,7 @@ Key make_key(const Problem& problem, int device_index, const char* kernel) {
   Key key;
   std::strncpy(key.kernel, kernel, kNameBytes - 1);
   int64_t* next = key.numbers;
+  *next++ = int64_t(overrides_epoch());
   *next++ = problem.m;
   *next++ = problem.n;
   *next++ = problem.k;

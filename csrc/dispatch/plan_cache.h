@@ -8,7 +8,8 @@
 namespace vitamin {
 
 // As select(), for the GPU number `device_index` that `device` describes. Remembers the last
-// choices of the calling thread, a bounded number of them; never a failure.
+// choices of the calling thread, a bounded number of them, until the overrides change; never a
+// failure.
 std::string select_cached(const Problem& problem, const DeviceFacts& device, int device_index,
                           const char* kernel, Launch* launch);
 

@@ -46,6 +46,13 @@ struct Batch {
     for (int i = 0; i < dims; ++i) n *= size[i];
     return n;
   }
+
+  // Different matrices of the operand with these strides.
+  int64_t stored(const int64_t* strides) const {
+    int64_t n = 1;
+    for (int i = 0; i < dims; ++i) n *= strides[i] ? size[i] : 1;
+    return n;
+  }
 };
 
 // c[m, n] = activation(a[m, k] · b[k, n] + bias[n]), accumulated in fp32 and rounded once.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cost.h"
+#include "overrides.h"
 #include "workspace.h"
 
 namespace vitamin {
@@ -116,6 +117,20 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
   add_splits(problem, device, launch, list);
 }
 
+// The candidate that an override of this problem names; else the cheapest.
+Launch choose(const Problem& problem, const DeviceFacts& device,
+              const std::vector<Candidate>& list) {
+  if (const auto wanted = find_override(device.name, problem_key(problem))) {
+    for (const Candidate& candidate : list) {
+      Launch launch = candidate.launch;
+      if (launch.kernel != wanted->kernel || launch.splits != wanted->splits) continue;
+      launch.chooser = wanted->tuned ? Chooser::kTuned : Chooser::kMeasured;
+      return launch;
+    }
+  }
+  return list.front().launch;
+}
+
 }  // namespace
 
 bool is_kernel_name(const char* name) { return is_group(name) || find_kernel(name) != nullptr; }
@@ -168,7 +183,8 @@ std::string select(const Problem& problem, const DeviceFacts& device, const char
            std::to_string(device.cc % 10) + "; wanted " +
            (std::strcmp(kernel, kHopperFamily) == 0 ? "9.0" : "8.0 or newer");
   }
-  *launch = list.front().launch;
+  const bool any = std::strcmp(kernel, kAuto) == 0;
+  *launch = any ? choose(problem, device, list) : list.front().launch;
   return {};
 }
 

@@ -1,4 +1,5 @@
-// The choice of a kernel: a pure function of the problem, the device and what was asked for.
+// The choice of a kernel: a function of the problem, the device, what was asked for, and the
+// overrides.
 #pragma once
 
 #include <string>
@@ -21,12 +22,13 @@ bool is_kernel_name(const char* name);
 // "auto, cublas, sm80_naive, ...": for error messages.
 std::string kernel_names();
 
-// Picks for kernel = "auto", a family's or a kernel's name. On success launch->kernel is set and
-// the result is empty; else the result is the reason why this problem or device can't have it.
+// Picks for kernel = "auto", a family's or a kernel's name. "auto" takes an override if it is one
+// of the candidates. On success launch->kernel is set and the result is empty; else the result is
+// the reason why this problem or device can't have it.
 std::string select(const Problem& problem, const DeviceFacts& device, const char* kernel,
                    Launch* launch);
 
-// All candidates that could run the problem, cheapest first: what plan() prints.
+// All candidates that could run the problem, cheapest first by the model: what plan() prints.
 std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& device,
                                   const char* kernel);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "../dispatch/overrides.h"
 #include "../dispatch/select.h"
 #include "../dispatch/shapes.h"
 
@@ -95,9 +96,25 @@ void write_launch(const Launch& launch, py::dict* to) {
   dict["predicted_us"] = launch.predicted_us;
 }
 
+py::object override_name(const Launch& launch) {
+  if (launch.chooser == Chooser::kModel) return py::none();
+  return py::str(launch.chooser == Chooser::kTuned ? "tuned" : "built-in");
+}
+
 std::string choice_reason(const Launch& launch, const std::string& asked,
                           const std::vector<Candidate>& others) {
   if (asked == launch.kernel->name) return "asked for by name";
+  if (launch.chooser != Chooser::kModel) {
+    const Launch& first = others.front().launch;
+    const char* by = launch.chooser == Chooser::kTuned ? "tuned" : "a built-in measurement";
+    const bool same = first.kernel == launch.kernel && first.splits == launch.splits;
+    if (same) return std::string(by) + "; the model agrees";
+    const std::string parts =
+        first.splits > 1 ? " with K in " + std::to_string(first.splits) + " parts" : "";
+    char us[32];
+    std::snprintf(us, sizeof(us), "%.1f us", first.predicted_us);
+    return std::string(by) + "; the model's choice is " + first.kernel->name + parts + " at " + us;
+  }
   if (others.size() < 2) return "the only kernel of '" + asked + "' that can run it";
   char text[160];
   const Launch& second = others[1].launch;
@@ -135,10 +152,17 @@ py::dict plan(const py::dict& problem_dict, const py::dict& device_dict,
   }
   py::dict result;
   write_launch(launch, &result);
+  result["override"] = override_name(launch);
   result["reason"] = reason;
   result["error"] = error;
   result["candidates"] = listed;
   return result;
+}
+
+std::optional<ProblemKey> key_of(const py::dict& problem_dict) {
+  Problem problem;
+  if (!read_problem(problem_dict, &problem)) return std::nullopt;
+  return problem_key(problem);
 }
 
 py::list kernels() {
@@ -179,6 +203,15 @@ PYBIND11_MODULE(_C, module) {
   module.def("kernels", &vitamin::kernels, "Every kernel of the table, a dict each.");
   module.def("plan", &vitamin::plan, py::arg("problem"), py::arg("device"), py::arg("kernel"),
              "What hgemm would launch: a dict with the choice, its reason and the candidates.");
+  module.def("problem_key", &vitamin::key_of, py::arg("problem"),
+             "The numbers by which overrides know a problem; None if its result is empty.");
+  module.def("set_override", &vitamin::set_override, py::arg("gpu"), py::arg("key"),
+             py::arg("kernel"), py::arg("splits"),
+             "Makes plan() choose so, where it can; whether the override was taken.");
+  module.def("remove_override", &vitamin::remove_override, py::arg("gpu"), py::arg("key"),
+             "Forgets one override, but what is built in.");
+  module.def("clear_overrides", &vitamin::clear_overrides,
+             "Forgets all overrides, but what is built in.");
   module.def("build_info", &vitamin::build_info,
              "Version, and what this build was made with and for.");
 }

@@ -12,9 +12,13 @@ FOLDER = Path(__file__).parent
 CSRC = FOLDER.parents[1] / "csrc"
 CHECKS = {
     name: re.findall(r'^    \{"(\w+)", ', (FOLDER / f"{name}.cpp").read_text(), re.MULTILINE)
-    for name in ("host_units", "tile_orders", "wgmma_layouts", "hopper_batches")
+    for name in ("host_units", "tile_orders", "wgmma_layouts", "hopper_batches", "overrides")
 }
-LINKED = {"hopper_batches": sorted((CSRC / "dispatch").glob("*.cpp"))}
+DISPATCH = sorted((CSRC / "dispatch").glob("*.cpp"))
+LINKED = {
+    "hopper_batches": DISPATCH,
+    "overrides": [source for source in DISPATCH if source.stem != "measured"],
+}
 
 
 @pytest.fixture(scope="module")

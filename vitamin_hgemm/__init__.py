@@ -11,11 +11,13 @@ from ._library import load_ops
 
 load_ops()
 
-from . import nn  # noqa: E402
+from . import nn, tuning  # noqa: E402
 from .nn import replace_linears  # noqa: E402
 from .ops import hgemm  # noqa: E402
 from .planning import DeviceFacts, Plan, kernels, plan  # noqa: E402
 from .version import __version__  # noqa: E402
+
+tuning.load_at_import()
 
 __all__ = [
     "DeviceFacts",
@@ -26,4 +28,5 @@ __all__ = [
     "nn",
     "plan",
     "replace_linears",
+    "tuning",
 ]

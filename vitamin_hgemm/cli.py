@@ -1,4 +1,4 @@
-"""The command line: python -m vitamin_hgemm info | plan | bench."""
+"""The command line: python -m vitamin_hgemm info | plan | tune | bench."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import planning
+from . import planning, tuning
 from ._library import planner
 from .version import __version__
 
@@ -24,6 +24,14 @@ def _extent(text):
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative; wanted 0 or more")
     return value
+
+
+def _shape(text):
+    try:
+        tuning.parse_shape(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _parser():
@@ -71,6 +79,33 @@ def _parser():
     )
     plan.add_argument("--json", action="store_true", help="print JSON")
     plan.set_defaults(run=_plan, parser=plan)
+
+    tune = commands.add_parser(
+        "tune", help="time the kernels for products on this machine's GPU and keep the fastest"
+    )
+    tune.add_argument(
+        "shapes",
+        metavar="SHAPE",
+        nargs="+",
+        type=_shape,
+        help="MxNxK or BATCHxMxNxK, with a layout as in 4096x4096x4096:nt",
+    )
+    tune.add_argument("--dtype", choices=tuple(_DTYPES), default="bf16", help="default: bf16")
+    tune.add_argument(
+        "--layout",
+        choices=("nn", "nt", "tn", "tt"),
+        default="nn",
+        help="of shapes without one: storage of a and b, n as written, t transposed (default: nn)",
+    )
+    tune.add_argument("--fp32", action="store_true", help="out_dtype=torch.float32")
+    tune.add_argument("--device", metavar="NAME", help="cuda:1 ... (default: the current GPU)")
+    tune.add_argument(
+        "--file",
+        help=f"to keep the choices in (default: ${tuning.ENVIRONMENT}, else one in the user's "
+        "cache folder)",
+    )
+    tune.add_argument("--json", action="store_true", help="print JSON")
+    tune.set_defaults(run=_tune, parser=tune)
 
     bench = commands.add_parser(
         "bench", help="benchmarks/bench.py of the checkout, with its options", add_help=False
@@ -132,6 +167,22 @@ def _plan(args):
     return 0
 
 
+def _tune(args):
+    found = tuning.tune(
+        args.shapes,
+        dtype=_DTYPES[args.dtype],
+        layout=args.layout,
+        out_dtype=torch.float32 if args.fp32 else None,
+        device=args.device,
+        path=args.file,
+    )
+    if args.json:
+        print(json.dumps([vars(one) for one in found], indent=2))
+    else:
+        print(*found, sep="\n")
+    return 0
+
+
 def _bench(options):
     if not _BENCH.exists():
         raise RuntimeError(
@@ -152,6 +203,6 @@ def main(argv: list[str] | None = None) -> int:
         return args.run(args)
     except ValueError as error:
         args.parser.error(str(error))
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         print(f"vitamin_hgemm: {error}", file=sys.stderr)
         return 1

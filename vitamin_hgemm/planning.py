@@ -65,7 +65,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """The kernel that a call would use, why, and what else could have run it (cheapest first)."""
+    """The kernel that a call would use, why, and what else could have run it.
+
+    The candidates are in the order of their predictions. The choice is the first of them, unless
+    there is an `override`: then it is the one that was measured to be the fastest.
+    """
 
     problem: str
     device: DeviceFacts
@@ -77,6 +81,7 @@ class Plan:
     predicted_us: float | None  # None: there is no model of this kernel
     reason: str
     candidates: tuple[Candidate, ...]
+    override: str | None = None  # "tuned" or "built-in": a measurement decided, not the model
 
     def __str__(self) -> str:
         facts = self.device
@@ -182,6 +187,37 @@ def _facts_of_cuda_device(device):
     )
 
 
+def read_problem(
+    *,
+    dtype,
+    out_dtype,
+    kernel="auto",
+    batch=1,
+    lda=None,
+    ldb=None,
+    ldc=None,
+    align_offset=0,
+    bias=False,
+    activation="none",
+    **extents,
+):
+    """The arguments of plan(), checked, as the planning module takes them: a dict."""
+    check_one_of("dtype", dtype, tuple(_DTYPES), "torch.float16 or torch.bfloat16")
+    check_one_of("out_dtype", out_dtype, (None, torch.float32), "None or torch.float32")
+    problem = dict(
+        **extents,
+        batch=batch,
+        lda=lda,
+        ldb=ldb,
+        ldc=ldc,
+        align_offset=align_offset,
+        bias=bias,
+        activation=activation,
+    )
+    check_problem(**problem, kernel=kernel, out_itemsize=2 if out_dtype is None else 4)
+    return problem | dict(dtype=_DTYPES[dtype], out_dtype=None if out_dtype is None else "fp32")
+
+
 def plan(
     m: int,
     n: int,
@@ -222,23 +258,22 @@ def plan(
         RuntimeError: `kernel` can't run this problem on this device (with the reason), or the
             planning module was not built for this Python.
     """
-    check_one_of("dtype", dtype, tuple(_DTYPES), "torch.float16 or torch.bfloat16")
-    check_one_of("out_dtype", out_dtype, (None, torch.float32), "None or torch.float32")
-    problem = dict(
+    problem = read_problem(
         m=m,
         n=n,
         k=k,
         batch=batch,
+        dtype=dtype,
         layout=layout,
+        kernel=kernel,
         lda=lda,
         ldb=ldb,
         ldc=ldc,
         align_offset=align_offset,
         bias=bias,
         activation=activation,
+        out_dtype=out_dtype,
     )
-    check_problem(**problem, kernel=kernel, out_itemsize=2 if out_dtype is None else 4)
-    problem |= dict(dtype=_DTYPES[dtype], out_dtype=None if out_dtype is None else "fp32")
     facts = device_facts(device)
     check_device(facts)
     chosen = planner().plan(problem, asdict(facts), kernel)

@@ -143,7 +143,9 @@ class Way:
         self.by_tma = self.by_rows and n % 8 == 0
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
-        loaded_rows = tile.m * min(1.0, long / tile.m) + tile.n * min(1.0, short / tile.n) / tile.cluster
+        loaded_rows = (
+            tile.m * min(1.0, long / tile.m) + tile.n * min(1.0, short / tile.n) / tile.cluster
+        )
         loaded = groups * blocks * self.k_tiles * TILE_K * 2.0 * loaded_rows
         self.from_l2 = max(0.0, loaded - self.bytes)
 

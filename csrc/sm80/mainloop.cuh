@@ -10,9 +10,9 @@
 #pragma once
 
 #include "../common/fragment.h"
+#include "../common/tile_loader.cuh"
 #include "../ptx/ldmatrix.cuh"
 #include "../ptx/mma.cuh"
-#include "../common/tile_loader.cuh"
 
 namespace vitamin::sm80 {
 

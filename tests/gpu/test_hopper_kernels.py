@@ -161,7 +161,9 @@ def test_operands_of_any_alignment(device, dtype, name, layout):
         for m, n, k in [(130, 261, 200), (65, 61, 641), (15, 72, 127), (1, 300, 333), (200, 7, 9)]:
             for start, pad in itertools.product((0, 1, 2, 4), (0, 1, 2, 4, 8)):
                 a = crooked(m, k, dtype, device, layout[0], start, pad)
-                b = crooked(k, n, dtype, device, layout[1], random.randrange(8), random.randrange(8))
+                b = crooked(
+                    k, n, dtype, device, layout[1], random.randrange(8), random.randrange(8)
+                )
                 failures.check(name, a, b, must=True)
             stepped = torch.randn(m, 3 * k, dtype=dtype, device=device)[:, ::3]
             failures.check(name, stepped, b, must=True)

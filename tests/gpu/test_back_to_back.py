@@ -1,6 +1,7 @@
 """Kernels that start before the one before them on the stream has ended: whatever follows whatever,
 a product reads what came before it, and overwrites nothing that is still being read."""
 
+import itertools
 import random
 
 import pytest
@@ -28,7 +29,7 @@ class Chain:
         room = rows * max(steps)
         self.buffers = [torch.empty(room, dtype=dtype, device=device) for _ in range(2)]
         self.steps = []
-        for k, n in zip(steps, steps[1:], strict=False):
+        for k, n in itertools.pairwise(steps):
             weight = torch.randn(k, n, dtype=dtype, device=device) / k**0.5
             if random.random() < 0.5:
                 weight = weight.t().contiguous().t()

@@ -8,13 +8,11 @@ from pathlib import Path
 from benchmarks import portfolio
 from benchmarks.figures import Rows, save, subtitle
 
-COLORS = dict(
-    zip(
-        portfolio.TILES,
-        ("#0072B2", "#56B4E9", "#882255", "#009E73", "#E69F00", "#D55E00", "#F0E442", "#CC79A7"),
-        strict=True,
-    )
-)
+PALETTE = """
+    #0072B2 #56B4E9 #882255 #009E73 #E69F00 #44AA99 #999933 #D55E00 #F0E442 #CC79A7 #AA4499
+    #BBBBBB #666666
+""".split()
+COLORS = dict(zip(portfolio.TILES, PALETTE, strict=True))
 # A panel: its title, and the K of its problems.
 PANELS = (
     ("K up to 2048", range(0, 2049)),

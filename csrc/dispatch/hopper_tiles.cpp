@@ -80,11 +80,11 @@ std::vector<KernelEntry> hopper_tiles() {
       entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
       entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),
       entry("sm90_16x128x64", "up to 16 rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
+      entry("sm90_16x64x64", "up to 16 rows, few columns", k16x64, VITAMIN_TILE(sm90, 16x64)),
       entry("sm90_any_64x64x64", "small, rows of any alignment", kAny64x64,
             VITAMIN_TILE(sm90, any_64x64)),
       entry("sm90_any_16x64x64", "up to 16 rows, of any alignment", kAny16x64,
             VITAMIN_TILE(sm90, any_16x64)),
-      entry("sm90_16x64x64", "up to 16 rows, few columns", k16x64, VITAMIN_TILE(sm90, 16x64)),
   };
 }
 

@@ -16,6 +16,7 @@ constexpr double kNextKernelUs = 3.2;   // one more kernel or memset before it
 constexpr double kLoadedClock = 0.9;    // of the boost clock, under tensor load
 constexpr double kRepackStartUs = 1.5;  // of a copy, before it runs at the memory's rate
 constexpr double kDramShare = 0.88;     // of the peak bandwidth that a copy reaches
+constexpr double kMainLoopDram = 0.93;  // share of that which these kernels reach
 constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the memory
 constexpr double kLatencyUs = 1.0;      // a load under traffic
 constexpr double kBlockCycles = 4000;   // block start, first loads
@@ -227,7 +228,7 @@ Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) 
   const double in_flight = std::min(blocks, double(device.sm_count) * resident) *
                            kernel.smem_bytes * (kernel.stages - 1) / kernel.stages;
   const double load_rate = std::min(t.l2, in_flight / kLatencyUs);
-  cost.memory_us = std::max(t.dram_bytes / t.dram, loaded / load_rate);
+  cost.memory_us = std::max(t.dram_bytes / (t.dram * kMainLoopDram), loaded / load_rate);
 
   cost.overhead_us = kLaunchUs + copies_us(p, launch, t);
   if (launch.splits > 1) {

@@ -94,7 +94,8 @@ def test_what_they_take_by_name():
 def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
     for (m, n, k), options, which, padded in [
         ((4095, 4096, 4095), {}, "a", 4095 * 4096),
-        ((512, 640, 504), {"lda": 505}, "a", 512 * 504),
+        ((512, 640, 504), {"lda": 505}, "a", 512 * 512),
+        ((512, 640, 56), {"lda": 57}, "a", 512 * 56),
         ((512, 640, 512), {"lda": 513}, "a", 512 * 512),
         ((512, 640, 520), {"lda": 521}, "a", 512 * 576),
         ((640, 513, 512), {}, "b", 512 * 576),

@@ -8,10 +8,10 @@ from pathlib import Path
 from benchmarks import portfolio
 from benchmarks.figures import Rows, save, subtitle
 
-PALETTE = """
-    #0072B2 #56B4E9 #882255 #009E73 #E69F00 #44AA99 #999933 #D55E00 #F0E442 #CC79A7 #AA4499
-    #BBBBBB #666666
-""".split()
+PALETTE = (
+    *("#0072B2", "#56B4E9", "#882255", "#009E73", "#E69F00", "#44AA99", "#999933"),
+    *("#D55E00", "#F0E442", "#CC79A7", "#AA4499", "#BBBBBB", "#666666"),
+)
 COLORS = dict(zip(portfolio.TILES, PALETTE, strict=True))
 # A panel: its title, and the K of its problems.
 PANELS = (

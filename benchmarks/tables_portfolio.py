@@ -7,9 +7,10 @@ from benchmarks.markdown import DTYPES, Rows, made_with, markdown
 
 
 def tiles(rows: Rows) -> list[str]:
-    """A line a problem: the time of each tile with its best number of K parts, the least bold."""
+    """A line a problem of the suites: the time of each tile with its best number of K parts, the
+    least bold."""
     lines = []
-    for problem in portfolio.measured(rows):
+    for problem in portfolio.measured([row for row in rows if row["suite"] in shapes.CLASSES]):
         line = [str(problem.shape), f"{problem.torch_us:.1f}"]
         for tile in portfolio.TILES:
             row = problem.rows.get(tile)

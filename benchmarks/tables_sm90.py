@@ -23,7 +23,10 @@ def ladder(rows: Rows) -> list[str]:
             for dtype in DTYPES:
                 header += [f"{dtype} {titles[0]}", *titles[1:]]
             cells = []
+            timed = {kernel for _, kernel in of_shape}
             for kernel in ("torch", *shapes.LADDERS["ladder-sm90"]):
+                if kernel not in timed:
+                    continue
                 line = [f"`{kernel}`"]
                 for dtype in DTYPES:
                     line += figures(of_shape.get((dtype, kernel)), *columns)

@@ -14,11 +14,10 @@
 // A launch may start before the kernel before it has ended, and sets up meanwhile.
 //
 // Barriers: `full` of each stage, 1 arrival (the producer's) and the bytes of both tiles, or 4 (of
-// each copying warp); `empty`
-// of each stage, a lane of each consumer warp of each block of the cluster. Cluster barriers
-// after their initialisation and before the exit. Named barriers 1 and 2, one a consumer; 3, both.
-// Shared memory: config.cuh. Registers: 40 a producer thread and 232 a consumer thread where they
-// are moved.
+// each copying warp); `empty` of each stage, a lane of each consumer warp of each block of the
+// cluster. Cluster barriers after their initialisation and before the exit. Named barriers 1 and 2,
+// one a consumer; 3, both. Shared memory: config.cuh. Registers: 40 a producer thread and 232 a
+// consumer thread where they are moved.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -217,6 +217,13 @@ def test_every_kernel_and_the_best_predictions_are_timed(fake_gpu, tmp_path):
     assert found.timed == len(timed)
 
 
+def test_what_auto_takes_now_is_timed_too():
+    """A built-in choice that is not among the best predictions can't be lost unseen."""
+    now = plan((64, 2112, 7168))
+    assert now.override == "built-in"
+    assert Way(now.kernel, now.splits) in tuning._ways_to_time(now)
+
+
 def test_hopeless_ways_are_sampled_less(fake_gpu, tmp_path):
     ways = ways_of(plan())
     fake_gpu.us_of = {ways[0]: 10.0, ways[1]: 12.0, ways[2]: 13.0}

@@ -19,7 +19,7 @@ CLOSE = 1.25  # times the best first sample: what the rounds can still bring to 
 SAMPLE_US = 1000  # work in one sample, where a call is shorter
 MAX_CALLS = 64
 MAX_SETS = 24
-CHECKED_ELEMENTS = 1 << 26  # of the result at once: bounds the memory that a check takes
+CHECKED_ELEMENTS = 1 << 26  # of the result, and of a, at once: bounds the memory of a check
 
 
 @dataclass
@@ -74,7 +74,7 @@ def _bound(ref, magnitude, k, dtype):
 def worst_error(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> float:
     """Largest error of out [..., m, n] as a @ b, over its bound; NaN counts as infinite."""
     m, k = a.shape[-2:]
-    step = max(1, CHECKED_ELEMENTS // max(1, out.numel() // max(1, m)))
+    step = max(1, CHECKED_ELEMENTS // max(1, max(out.numel(), a.numel()) // max(1, m)))
     b = b.float()
     worst = 0.0
     for start in range(0, m, step):

@@ -13,6 +13,7 @@ Choices change which kernel runs, and with it the order in which a sum is taken,
 its error.
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -128,13 +129,14 @@ def _file_path(path, gpu=None):
 
 
 def _ways_to_time(plan):
-    """The model's choice first."""
+    """The model's choice first; what "auto" takes now, where that is another, last."""
     ways, kernels = [], set()
     for i, candidate in enumerate(plan.candidates):
         if i < BY_PREDICTION or candidate.kernel not in kernels:
             ways.append(Way(candidate.kernel, candidate.splits))
             kernels.add(candidate.kernel)
-    return ways
+    now = Way(plan.kernel, plan.splits)
+    return ways if now in ways else [*ways, now]
 
 
 def _winner(us, model):
@@ -356,7 +358,13 @@ def load_at_import() -> None:
         return
     _apply(path, *content)
     # Choices for other GPUs are idle; once CUDA is up, that is said.
-    torch.cuda._lazy_call(lambda: _is_foreign(path, content[0]))
+    torch.cuda._lazy_call(lambda: _tell_if_foreign(path, content[0]))
+
+
+def _tell_if_foreign(path, gpu):
+    # Whatever is raised here, and be it a warning that is an error, would keep CUDA from starting.
+    with contextlib.suppress(Exception):
+        _is_foreign(path, gpu)
 
 
 def clear() -> None:

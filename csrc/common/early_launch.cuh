@@ -3,7 +3,19 @@
 
 #include <cuda_runtime.h>
 
+#include "../dispatch/kernel_table.h"
+
 namespace vitamin {
+
+// Whether the device runs code in which kernels wait: what older code, compiled again by the
+// driver, is without.
+inline bool starts_early(const DeviceFacts& device) {
+#ifdef VITAMIN_NO_SM90A
+  return false;
+#else
+  return device.cc == kHopper;
+#endif
+}
 
 // For kernels that call ptx::wait_for_kernels_before() only.
 inline cudaLaunchAttribute early_start() {
@@ -13,7 +25,7 @@ inline cudaLaunchAttribute early_start() {
   return attribute;
 }
 
-// Launches such a kernel; `early`: whether the device can start it early (compute capability 9.0).
+// Launches such a kernel; `early`: starts_early().
 template <auto Kernel, class... Args>
 cudaError_t launch_early(bool early, unsigned blocks, int threads, int smem_bytes,
                          cudaStream_t stream, Args... args) {

@@ -120,7 +120,7 @@ int repack(Problem* problem, const Scratch& scratch, const DeviceFacts& device, 
   if (scratch.b) p.copy[1] = make_copy(problem, Operand::kB, scratch.b);
   const unsigned blocks = p.copy[0].blocks + p.copy[1].blocks;
   if (blocks == 0) return cudaSuccess;
-  return launch_early<repack_kernel>(device.cc == kHopper, blocks, kThreads, 0,
+  return launch_early<repack_kernel>(starts_early(device), blocks, kThreads, 0,
                                      static_cast<cudaStream_t>(stream), p);
 }
 

@@ -83,8 +83,10 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   };
   for (int splits = 1; splits <= most; splits = next(splits)) {
     if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count)) break;
-    const double slots = cluster_slots(device, splits) * entry.blocks_per_sm;
-    if (splits > 1 && entry.splits_in_cluster && tiles > slots) continue;
+    if (splits > 1 && entry.splits_in_cluster &&
+        tiles > cluster_slots(device, splits) * entry.blocks_per_sm) {
+      continue;
+    }
     launch.splits = splits;
     const Candidate candidate = make_candidate(problem, device, launch);
     if (splits > 1 && candidate.launch.workspace_bytes > kMaxWorkspace) break;

@@ -36,7 +36,7 @@ cudaError_t launch_layout(GemmParams p, bool early, cudaStream_t stream) {
 template <class T, const Tile& S>
 int launch_tile(const LaunchArgs& args) {
   const auto stream = static_cast<cudaStream_t>(args.stream);
-  const bool early = args.device.cc == kHopper;
+  const bool early = starts_early(args.device);
   Prepared prepared;
   if (const int error = prepare(args, &prepared)) return error;
   const Problem& problem = prepared.problem;

@@ -15,14 +15,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 if __package__ in (None, ""):
     # As in bench.py: profile.py beside this file must not hide the standard library's.
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import records
+from benchmarks.bench import DTYPES
 from benchmarks.shapes import Shape
 from vitamin_hgemm import planning
 from vitamin_hgemm._library import planner
@@ -52,9 +51,8 @@ def read_times(files: list[Path]) -> dict[Problem, dict[Way, float]]:
 
 def _options(problem: Problem) -> dict:
     shape = problem.shape
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[problem.dtype]
     extents = dict(m=shape.m, n=shape.n, k=shape.k, batch=max(shape.batch, 1))
-    return extents | dict(layout=shape.layout, dtype=dtype, out_dtype=None)
+    return extents | dict(layout=shape.layout, dtype=DTYPES[problem.dtype], out_dtype=None)
 
 
 def _told(way: Way, us: float) -> str:

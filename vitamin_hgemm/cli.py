@@ -34,6 +34,12 @@ def _shape(text):
     return text
 
 
+def _add_dtype_and_layout(parser, layout_help):
+    parser.add_argument("--dtype", choices=tuple(_DTYPES), default="bf16", help="default: bf16")
+    layouts = ("nn", "nt", "tn", "tt")
+    parser.add_argument("--layout", choices=layouts, default="nn", help=layout_help)
+
+
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m vitamin_hgemm",
@@ -53,13 +59,7 @@ def _parser():
     for name in "mnk":
         plan.add_argument(name, metavar=name.upper(), type=_extent)
     plan.add_argument("--batch", type=_extent, default=1, help="how many products (default: 1)")
-    plan.add_argument("--dtype", choices=tuple(_DTYPES), default="bf16", help="default: bf16")
-    plan.add_argument(
-        "--layout",
-        choices=("nn", "nt", "tn", "tt"),
-        default="nn",
-        help="storage of a and b: n as written, t transposed (default: nn)",
-    )
+    _add_dtype_and_layout(plan, "storage of a and b: n as written, t transposed (default: nn)")
     plan.add_argument(
         "--device",
         metavar="NAME",
@@ -90,12 +90,9 @@ def _parser():
         type=_shape,
         help="MxNxK or BATCHxMxNxK, with a layout as in 4096x4096x4096:nt",
     )
-    tune.add_argument("--dtype", choices=tuple(_DTYPES), default="bf16", help="default: bf16")
-    tune.add_argument(
-        "--layout",
-        choices=("nn", "nt", "tn", "tt"),
-        default="nn",
-        help="of shapes without one: storage of a and b, n as written, t transposed (default: nn)",
+    _add_dtype_and_layout(
+        tune,
+        "of shapes without one: storage of a and b, n as written, t transposed (default: nn)",
     )
     tune.add_argument("--fp32", action="store_true", help="out_dtype=torch.float32")
     tune.add_argument("--device", metavar="NAME", help="cuda:1 ... (default: the current GPU)")

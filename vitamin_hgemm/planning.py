@@ -187,33 +187,16 @@ def _facts_of_cuda_device(device):
     )
 
 
-def read_problem(
-    *,
-    dtype,
-    out_dtype,
-    kernel="auto",
-    batch=1,
-    lda=None,
-    ldb=None,
-    ldc=None,
-    align_offset=0,
-    bias=False,
-    activation="none",
-    **extents,
-):
+_PLAIN = dict(
+    batch=1, lda=None, ldb=None, ldc=None, align_offset=0, bias=False, activation="none"
+)  # what read_problem() takes for arguments that are left out
+
+
+def read_problem(*, dtype, out_dtype, kernel="auto", **given):
     """The arguments of plan(), checked, as the planning module takes them: a dict."""
     check_one_of("dtype", dtype, tuple(_DTYPES), "torch.float16 or torch.bfloat16")
     check_one_of("out_dtype", out_dtype, (None, torch.float32), "None or torch.float32")
-    problem = dict(
-        **extents,
-        batch=batch,
-        lda=lda,
-        ldb=ldb,
-        ldc=ldc,
-        align_offset=align_offset,
-        bias=bias,
-        activation=activation,
-    )
+    problem = _PLAIN | given
     check_problem(**problem, kernel=kernel, out_itemsize=2 if out_dtype is None else 4)
     return problem | dict(dtype=_DTYPES[dtype], out_dtype=None if out_dtype is None else "fp32")
 

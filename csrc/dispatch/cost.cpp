@@ -103,14 +103,7 @@ double interference(const Cost& cost, double norm) {
   return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
-// Rows of 128 bytes that an operand's tile is copied in. k_major: a row is a row of a or a column
-// of b; else it is a line along the other index, in blocks of 64.
-double copied_rows(int64_t extent, bool k_major, int tile) {
-  const int granule = k_major ? 8 : 64;
-  return std::ceil(double(std::min<int64_t>(extent, tile)) / granule) * granule;
-}
-
-// Cycles for one of them.
+// Cycles for one of copied_rows().
 double row_cycles(const Matrix& x, bool repacked, const KernelEntry& kernel) {
   if (!kernel.any_align) return repacked || x.straight() ? hopper::kRow : hopper::kCrookedRow;
   if (x.layout == Layout::kStrided) return hopper::kStridedRow;
@@ -191,6 +184,11 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
 
 double cluster_slots(const DeviceFacts& device, int blocks) {
   return std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks);
+}
+
+int copied_rows(int64_t extent, bool k_major, int tile) {
+  const int granule = k_major ? 8 : 64;
+  return (int(std::min<int64_t>(extent, tile)) + granule - 1) / granule * granule;
 }
 
 bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits) {

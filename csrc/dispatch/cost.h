@@ -18,6 +18,10 @@ Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& la
 // Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
 double cluster_slots(const DeviceFacts& device, int blocks);
 
+// Rows of 128 bytes that an operand's tile is copied in, of `extent` that there are. k_major: a row
+// is a row of a or a column of b; else it is a line along the other index, in blocks of 64.
+int copied_rows(int64_t extent, bool k_major, int tile);
+
 // Whether clusters of `splits` blocks, `blocks` in all, had better wait for the end of the kernel
 // before theirs: those that start while others still run take the SMs that are free and crowd in
 // some parts of the chip, where they then load more slowly, which costs more than the start saves.

@@ -3,6 +3,7 @@
 
 #include "../common/tensor_map.h"
 #include "../common/wgmma_descriptor.h"
+#include "../dispatch/cost.h"
 #include "../ptx/tma.cuh"
 
 namespace vitamin::sm90 {
@@ -20,9 +21,7 @@ struct Operand {
   // Of `extent` rows that there are, those that are copied for a tile: boxes reach no further than
   // the matrix, since what lies outside takes longer to fill with zeros than to copy.
   static int rows_of_tile(int share, int64_t extent) {
-    if (share > 1 || extent >= Rows) return Rows;
-    const int granule = KMajor ? 8 : 64;
-    return int((extent + granule - 1) / granule * granule);
+    return share > 1 ? Rows : copied_rows(extent, KMajor, Rows);
   }
 
   // Copies a tile's `count` rows, in boxes that are dealt out to the `Share` blocks of the cluster:

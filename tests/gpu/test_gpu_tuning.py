@@ -90,6 +90,15 @@ def test_every_way_that_can_be_chosen_is_right(device, dtype):
                 failures.check("auto", a, b, must=True, what=f"as {candidate}")
 
 
+def run_with_choices(code, path):
+    """A fresh process that begins with the choices of a file."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {tuning.ENVIRONMENT: str(path), "PYTHONPATH": str(TESTS.parent)},
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+
+
 def test_tuned_choices_hold_here_and_in_the_next_process(device, dtype, tmp_path):
     path = tmp_path / "t.json"
     found = tuning.tune(SHAPES, dtype=dtype, device=device, path=path, progress=False)
@@ -105,11 +114,7 @@ def test_tuned_choices_hold_here_and_in_the_next_process(device, dtype, tmp_path
         f"plans = [v.plan(**p, dtype={dtype}, device={device.index}) for p in problems]\n"
         "print(json.dumps([[p.override, p.kernel, p.splits] for p in plans]))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {tuning.ENVIRONMENT: str(path), "PYTHONPATH": str(TESTS.parent)},
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+    run = run_with_choices(code, path)
     assert json.loads(run.stdout) == [["tuned", one.kernel, one.splits] for one in found]
     assert "ignored" not in run.stderr
     tuning.clear()
@@ -125,11 +130,7 @@ def test_a_file_of_another_gpu_is_told_when_cuda_comes_up(device, tmp_path):
         "assert not torch.cuda.is_initialized()\n"
         "torch.zeros(1, device='cuda')"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {tuning.ENVIRONMENT: str(path), "PYTHONPATH": str(TESTS.parent)},
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+    run = run_with_choices(code, path)
     assert "is ignored: it is of NVIDIA None" in run.stderr
 
 

@@ -6,37 +6,11 @@
 
 #include "dispatch/select.h"
 #include "dispatch/workspace.h"
+#include "problems.h"
 #include "run_checks.h"
 
 namespace vitamin {
 namespace {
-
-DeviceFacts h200() {
-  DeviceFacts device;
-  std::strcpy(device.name, "H200");
-  device.cc = 90;
-  device.sm_count = 132;
-  device.smem_per_block = 227 << 10;
-  device.smem_per_sm = 228 << 10;
-  device.l2_bytes = 60 << 20;
-  device.sm_ghz = 1.98;
-  device.dram_tbs = 4.8;
-  return device;
-}
-
-// Row-major a and c, b stored [N, K], all aligned.
-Problem product(int64_t m, int64_t n, int64_t k) {
-  Problem p;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.a.row_stride = k;
-  p.b.row_stride = 1;
-  p.b.col_stride = k;
-  p.b.layout = Layout::kCol;
-  p.c.row_stride = n;
-  return p;
-}
 
 void add_batch(Problem* p, int64_t size, int64_t a, int64_t b, int64_t c) {
   Batch& batch = p->batch;

@@ -12,39 +12,13 @@
 #include "dispatch/measured.h"
 #include "dispatch/plan_cache.h"
 #include "dispatch/select.h"
+#include "problems.h"
 #include "run_checks.h"
 
 namespace vitamin {
 namespace {
 
 constexpr char kGpu[] = "NVIDIA H200";
-
-DeviceFacts h200(const char* name = kGpu) {
-  DeviceFacts device;
-  std::strcpy(device.name, name);
-  device.cc = 90;
-  device.sm_count = 132;
-  device.smem_per_block = 227 << 10;
-  device.smem_per_sm = 228 << 10;
-  device.l2_bytes = 60 << 20;
-  device.sm_ghz = 1.98;
-  device.dram_tbs = 4.8;
-  return device;
-}
-
-// Row-major a and c, b stored [N, K], all aligned.
-Problem product(int64_t m, int64_t n, int64_t k) {
-  Problem p;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.a.row_stride = k;
-  p.b.row_stride = 1;
-  p.b.col_stride = k;
-  p.b.layout = Layout::kCol;
-  p.c.row_stride = n;
-  return p;
-}
 
 const Problem kProblem = product(512, 4096, 4096);
 const Problem kBuiltIn = product(256, 4096, 4096);

@@ -104,8 +104,9 @@ class TileLoader {
     }
   }
 
+  // cp.async copies a piece or fills it with zeros: where one ends within the matrix, elements do.
   __device__ __forceinline__ void copy_unaligned(uint32_t to, const char* from, int count) const {
-    if (align_ == 2 || (count > 0 && count < 8)) {
+    if (align_ == 2 || count % (align_ / 2) != 0) {
       copy_elements(to, from, inner_stride_, count);
     } else if (align_ == 16) {
       ptx::cp_async_16_fill(to, from, count * 2);
@@ -120,7 +121,7 @@ class TileLoader {
   __device__ __forceinline__ void copy_pieces(uint32_t to, const char* from, int count) const {
 #pragma unroll
     for (int at = 0; at < 16; at += Bytes) {
-      ptx::cp_async_small<Bytes>(to + at, from + at, count ? Bytes : 0);
+      ptx::cp_async_small<Bytes>(to + at, from + at, at < count * 2 ? Bytes : 0);
     }
   }
 

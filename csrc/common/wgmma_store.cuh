@@ -22,7 +22,8 @@ __device__ __forceinline__ void finish(float (&acc)[Count], const GemmParams& p,
                                        int64_t n0) {
   if (p.bias == nullptr && p.activation == Activation::kNone) return;
   const T* const bias = static_cast<const T*>(p.bias);
-  constexpr int Part = Count < 16 ? Count : 16;
+  constexpr int Part = Count % 16 ? 8 : 16;
+  static_assert(Count % Part == 0);
 #pragma unroll 1
   for (int part = 0; part < Count / Part; ++part) {
     float v[Part];

@@ -15,7 +15,6 @@ constexpr double kLaunchUs = 2.2;       // the shortest kernel in a graph
 constexpr double kNextKernelUs = 3.2;   // one more kernel or memset before it
 constexpr double kLoadedClock = 0.9;    // of the boost clock, under tensor load
 constexpr double kRepackStartUs = 1.5;  // of a copy, before it runs at the memory's rate
-constexpr double kDramShare = 0.88;     // of the peak bandwidth that a copy reaches
 constexpr double kMainLoopDram = 0.93;  // share of that which these kernels reach
 constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the memory
 constexpr double kLatencyUs = 1.0;      // a load under traffic
@@ -27,30 +26,31 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.244;         // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.844;            // of the boost clock, at the power limit
-constexpr double kStartCycles = 1960;       // first loads, last stores
+constexpr double kLaunchUs = 0.209;         // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.8173;           // of the boost clock, at the power limit
+constexpr double kStartCycles = 1831;       // first loads, last stores
 constexpr double kSmallStartCycles = 1820;  // of blocks that share an SM
-constexpr double kTileCycles = 1220;        // between two tiles
-constexpr double kWgmma = 1.09;             // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.05;            // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 146;        // least time of a k-tile
-constexpr double kRow = 1.85;               // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.95;        // that does not begin at a multiple of 64 bytes
-constexpr double kRowBeyond = 2.21;         // beyond the matrix
-constexpr double kCopiedRow = 12.6;         // by threads, of 16-byte alignment, 8-byte, ...
-constexpr double kCopiedRow8 = 20.1, kCopiedRow4 = 13.7, kCopiedRow2 = 20.8, kStridedRow = 100;
-constexpr double kDirectStore = 0.109;   // cycles an element that is stored from the accumulators
-constexpr double kExposedBoxes = 0.071;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.233;   // in rows
-constexpr double kHiddenRows = 0.215;    // in rows under the products of the next tile
-constexpr double kCopyUs = 1.5;          // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.352;      // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.132, kReduceColumnsUs = 0.523;
-constexpr double kInTurnUs = 1.6;     // of a launch that waits for the end of the one before
-constexpr double kUneven = 0.0814;    // what traffic suffers where some SMs have more blocks
-constexpr double kL2OverDram = 4.03;  // what L2 adds to the memory's rate
-constexpr double kNorm = 3;           // how sharply the slower of products and traffic decides
+constexpr double kTileCycles = 1117;        // between two tiles
+constexpr double kWgmma = 1.067;            // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.016;           // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 244.1;      // least time of a k-tile
+constexpr double kRow = 1.862;              // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.53;        // that does not begin at a multiple of 64 bytes
+constexpr double kSplitRow = 3.255;         // nor of 32 bytes
+constexpr double kRowBeyond = 1.765;        // beyond the matrix
+constexpr double kCopiedRow = 23.85;        // by threads, of 16-byte alignment, 8-byte, ...
+constexpr double kCopiedRow8 = 26.6, kCopiedRow4 = 27.85, kCopiedRow2 = 33.81, kStridedRow = 100;
+constexpr double kDirectStore = 0.155;     // cycles an element that is stored from the accumulators
+constexpr double kExposedBoxes = 0.06811;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.2302;    // in rows
+constexpr double kHiddenRows = 0.244;      // in rows under the products of the next tile
+constexpr double kCopyUs = 1.507;          // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.4059;       // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.126, kReduceColumnsUs = 0.7023;
+constexpr double kInTurnUs = 1.63;     // of a launch that waits for the end of the one before
+constexpr double kUneven = 0.1343;     // what traffic suffers where some SMs have more blocks
+constexpr double kL2OverDram = 3.604;  // what L2 adds to the memory's rate
+constexpr double kNorm = 3.012;        // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -105,7 +105,10 @@ double interference(const Cost& cost, double norm) {
 
 // Cycles for one of copied_rows().
 double row_cycles(const Matrix& x, bool repacked, const KernelEntry& kernel) {
-  if (!kernel.any_align) return repacked || x.straight() ? hopper::kRow : hopper::kCrookedRow;
+  if (!kernel.any_align) {
+    if (repacked || x.straight()) return hopper::kRow;
+    return x.whole_sectors() ? hopper::kCrookedRow : hopper::kSplitRow;
+  }
   if (x.layout == Layout::kStrided) return hopper::kStridedRow;
   if (x.align == 16) return hopper::kCopiedRow;
   return x.align == 8   ? hopper::kCopiedRow8
@@ -118,19 +121,23 @@ double row_cycles(const Matrix& x, bool repacked, const KernelEntry& kernel) {
 Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
   const Traffic t = traffic(p, device);
-  // The operand that gives the rows of wgmma, and the other, of n columns.
+  // The rows and columns of wgmma.
   const bool swapped = kernel.swapped;
   const int m = swapped ? kernel.tile_n : kernel.tile_m;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
   const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
-  const double a_copies =
-      copied_rows(p.m, a_k_major, kernel.tile_m) * row_cycles(p.a, launch.repack_a, kernel);
-  // Each block of a cluster asks for a share of b, and takes in all of it; boxes of shares reach
-  // beyond the matrix.
+  const double a_rows = copied_rows(p.m, a_k_major, kernel.tile_m);
   const double b_rows = copied_rows(p.n, b_k_major, kernel.tile_n);
-  const double b_copies =
-      b_rows * std::max(row_cycles(p.b, launch.repack_b, kernel) / kernel.cluster, hopper::kRow) +
-      (kernel.cluster > 1 ? (kernel.tile_n - b_rows) * hopper::kRowBeyond : 0);
+  const double a_cycles = row_cycles(p.a, launch.repack_a, kernel);
+  const double b_cycles = row_cycles(p.b, launch.repack_b, kernel);
+  // Blocks of a cluster share the n columns: each asks for a part of them, and takes in all; boxes
+  // of parts reach beyond the matrix.
+  const double own = swapped ? b_rows * b_cycles : a_rows * a_cycles;
+  const double shared_rows = swapped ? a_rows : b_rows;
+  const double asked = (swapped ? a_cycles : b_cycles) / kernel.cluster;
+  const double beyond = kernel.cluster > 1 ? std::max(0.0, n - shared_rows) : 0;
+  const double copies =
+      own + shared_rows * std::max(asked, hopper::kRow) + beyond * hopper::kRowBeyond;
 
   const double rows = std::ceil(double(swapped ? p.n : p.m) / (m * kernel.cluster));
   const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
@@ -147,8 +154,8 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double wgmma =
       std::max(n / 2.0, 16 + n / 4.0) * hopper::kWgmma * (n < 256 ? hopper::kNarrow : 1);
   const double k_tile =
-      std::max({m / 16 * wgmma * resident, hopper::kStageCycles, (a_copies + b_copies) * resident});
-  const bool by_rows = !swapped && launch.splits == 1 && p.rows_of_16_bits();
+      std::max({m / 16 * wgmma * resident, hopper::kStageCycles, copies * resident});
+  const bool by_rows = !swapped && launch.splits == 1 && n % 64 == 0 && p.rows_of_16_bits();
   const bool hidden = k_tiles >= n / 64;
   const double store = !by_rows       ? hopper::kDirectStore / launch.splits
                        : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
@@ -197,6 +204,8 @@ bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits) {
 
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
+  if (kernel.work == Work::kStream) return predict_stream(p, device, launch);
+  if (kernel.work == Work::kShallow) return predict_shallow(p, device);
   if (std::strcmp(kernel.family, "sm90") == 0) return predict_sm90(p, device, launch);
   const Traffic t = traffic(p, device);
   const double ghz = device.sm_ghz * kLoadedClock;

@@ -15,6 +15,13 @@ struct Cost {
 // `launch.kernel` is a tile of a production family.
 Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& launch);
 
+// The same of the kernels that stream_shape.h is about.
+Cost predict_stream(const Problem& problem, const DeviceFacts& device, const Launch& launch);
+Cost predict_shallow(const Problem& problem, const DeviceFacts& device);
+
+// Share of the memory's peak bandwidth that a copy reaches.
+constexpr double kDramShare = 0.88;
+
 // Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
 double cluster_slots(const DeviceFacts& device, int blocks);
 

@@ -33,6 +33,9 @@ struct LaunchArgs {
   void* stream;     // cudaStream_t
 };
 
+// How a kernel cuts a problem up: in tiles of c, or as stream_shape.h says.
+enum class Work { kTiles, kStream, kShallow };
+
 struct KernelEntry {
   const char* name;
   const char* family;  // "cublas", "ladder", "study", "sm80" or "sm90": the last two, families of
@@ -42,8 +45,10 @@ struct KernelEntry {
   int max_cc;          // newest, or 0 for no limit
   int tile_m, tile_n, tile_k;
   int stages;
-  int cluster;             // blocks that share an operand, tiles below each other; 1 or 0: none
-  bool swapped;            // of few rows of c, which are the columns of the multiplying instruction
+  int cluster;  // blocks that share an operand, tiles below each other; swapped, side by side; 1 or
+                // 0: none
+  bool swapped;  // rows of c are the columns of the multiplying instruction
+  Work work;
   bool splits_in_cluster;  // parts of a split K are a cluster, with no scratch; else in the
                            // workspace
   int threads;

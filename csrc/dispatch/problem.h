@@ -28,6 +28,9 @@ struct Matrix {
   // Bytes from one of them to the next.
   int64_t pitch() const { return 2 * (layout == Layout::kCol ? col_stride : row_stride); }
 
+  // Whether they all begin at multiples of the L2's sectors.
+  bool whole_sectors() const { return aligned() && pitch() % 32 == 0; }
+
   // Whether TMA reads each 128 bytes of them with one request to the L2.
   bool straight() const { return aligned() && pitch() % 64 == 0; }
 };

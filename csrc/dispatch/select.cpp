@@ -5,6 +5,7 @@
 
 #include "cost.h"
 #include "overrides.h"
+#include "stream_shape.h"
 #include "workspace.h"
 
 namespace vitamin {
@@ -74,16 +75,22 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   constexpr int kMaxSplits = 32;
   constexpr int64_t kMaxWorkspace = int64_t(1) << 30;
   const KernelEntry& entry = *launch.kernel;
-  const int64_t k_tiles = (problem.k + entry.tile_k - 1) / entry.tile_k;
-  const int64_t tiles = tile_count(problem, entry.tile_m, entry.tile_n);
+  const bool streams = entry.work != Work::kTiles;
+  const int64_t k_tiles =
+      streams ? stream_shape(problem).steps : (problem.k + entry.tile_k - 1) / entry.tile_k;
+  const int64_t tiles =
+      streams ? stream_shape(problem).blocks : tile_count(problem, entry.tile_m, entry.tile_n);
   // Clusters have up to 8 blocks.
-  const int most = !entry.splits_in_cluster ? kMaxSplits : entry.cluster > 1 ? 1 : 8;
+  const bool whole = entry.cluster > 1 || entry.work == Work::kShallow;
+  const int most = !entry.splits_in_cluster ? kMaxSplits : whole ? 1 : 8;
   const auto next = [&](int splits) {
     return splits + (entry.splits_in_cluster || splits < 4 ? 1 : splits / 2);
   };
   for (int splits = 1; splits <= most; splits = next(splits)) {
-    if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count)) break;
-    if (splits > 1 && entry.splits_in_cluster &&
+    if (splits > 1 && (k_tiles / splits < 2 || tiles >= device.sm_count * (streams ? 2 : 1))) {
+      break;
+    }
+    if (splits > 1 && entry.splits_in_cluster && !streams &&
         tiles > cluster_slots(device, splits) * entry.blocks_per_sm) {
       continue;
     }
@@ -104,7 +111,7 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
     const bool all_aligned = problem.a.aligned() && problem.b.aligned();
     // TMA reads crooked rows, aligned or not, slower than the tiles for any alignment can.
     const bool crooked = entry.splits_in_cluster && !(problem.a.straight() && problem.b.straight());
-    if (entry.any_align && all_aligned && !crooked) return;
+    if (entry.any_align && entry.work == Work::kTiles && all_aligned && !crooked) return;
     if (!entry.any_align) {
       launch.repack_a = !problem.a.aligned();
       launch.repack_b = !problem.b.aligned();

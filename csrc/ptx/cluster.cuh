@@ -27,6 +27,12 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t address, uint32_t r
   return remote;
 }
 
+__device__ __forceinline__ float ld_cluster_f32(uint32_t address) {
+  float x;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];\n" : "=f"(x) : "r"(address) : "memory");
+  return x;
+}
+
 __device__ __forceinline__ float4 ld_cluster_v4(uint32_t address) {
   float4 v;
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"

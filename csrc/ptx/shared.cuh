@@ -25,6 +25,21 @@ __device__ __forceinline__ uint4 ld_shared_v4(uint32_t addr) {
   return x;
 }
 
+__device__ __forceinline__ void st_shared_f32(uint32_t addr, float x) {
+  asm volatile("st.shared.f32 [%0], %1;\n" ::"r"(addr), "f"(x) : "memory");
+}
+
+__device__ __forceinline__ float ld_shared_f32(uint32_t addr) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];\n" : "=f"(x) : "r"(addr) : "memory");
+  return x;
+}
+
+__device__ __forceinline__ void st_shared_u16(uint32_t addr, uint32_t x) {
+  asm volatile("st.shared.u16 [%0], %1;\n" ::"r"(addr), "h"(static_cast<unsigned short>(x))
+               : "memory");
+}
+
 __device__ __forceinline__ unsigned short ld_shared_u16(uint32_t addr) {
   unsigned short x;
   asm volatile("ld.shared.u16 %0, [%1];\n" : "=h"(x) : "r"(addr) : "memory");

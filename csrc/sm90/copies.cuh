@@ -24,13 +24,12 @@ class TileCopy {
                                       int row0, int64_t extent, int k0)
       : loader_(base, outer, inner, row0, extent - row0, k0, align),
         contiguous_(inner == 1),
-        odd_(align == 2),
-        crooked_(align < 16) {}
+        piece_(align / 2) {}
 
   // Begins the copy of a k-tile, of which `k_left` indices are left.
   __device__ __forceinline__ void begin(uint32_t tile, int k_left) {
-    // Where K ends, chunks do too, which is too much for cp.async.
-    by_registers_ = contiguous_ && (odd_ || (k_left < 64 && (crooked_ || k_left % 8 != 0)));
+    // cp.async takes no odd addresses, and no pieces that end within K.
+    by_registers_ = contiguous_ && (piece_ == 1 || (k_left < 64 && k_left % piece_ != 0));
     if (by_registers_) {
 #pragma unroll
       for (int pass = 0; pass < Loader::kPasses; ++pass) {
@@ -66,7 +65,8 @@ class TileCopy {
 
   Loader loader_;
   uint4 chunk_[Loader::kPasses];
-  bool contiguous_, odd_, crooked_, by_registers_ = false;
+  bool contiguous_, by_registers_ = false;
+  int piece_;  // elements that begin at a multiple of their bytes
 };
 
 // The threads of warpgroup 0. A stage is `full` when a lane of each of its warps has arrived.

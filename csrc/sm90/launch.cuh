@@ -2,32 +2,13 @@
 // grid.
 #pragma once
 
-#include <utility>
-
 #include "../common/cluster_launch.cuh"
 #include "../common/prepare.h"
 #include "../dispatch/cost.h"
 #include "kernel.cuh"
+#include "transpose.h"
 
 namespace vitamin::sm90 {
-
-inline Matrix transpose(Matrix x) {
-  std::swap(x.row_stride, x.col_stride);
-  if (x.layout != Layout::kStrided)
-    x.layout = x.layout == Layout::kRow ? Layout::kCol : Layout::kRow;
-  return x;
-}
-
-// c' = b' a': the same product with the columns of c as rows.
-inline Problem transpose(const Problem& p) {
-  Problem t = p;
-  std::swap(t.m, t.n);
-  t.a = transpose(p.b);
-  t.b = transpose(p.a);
-  t.c = transpose(p.c);
-  std::swap(t.batch.a, t.batch.b);
-  return t;
-}
 
 // A map of an operand with `rows` rows of a or columns of b, moved in boxes of `box_rows` of them.
 inline int make_map(const Matrix& x, bool k_major, int64_t rows, int64_t k, int box_rows,
@@ -67,7 +48,7 @@ template <class C, const Tile& S>
 int launch_instance(const Problem& problem, const LaunchArgs& args) {
   Params p{};
   p.gemm = make_gemm_params(problem, S.m(), S.n);
-  p.gemm.transposed = S.swapped;
+  p.gemm.transposed = args.launch.kernel->swapped;
   p.gemm.splits = args.launch.splits;
   const Batch& batch = problem.batch;
   const int64_t groups_m = ceil_div(p.gemm.tiles_m, S.cluster);
@@ -116,7 +97,8 @@ template <class T, const Tile& S>
 int launch_tile(const LaunchArgs& args) {
   Prepared prepared;
   if (const int error = prepare(args, &prepared)) return error;
-  const Problem problem = S.swapped ? transpose(prepared.problem) : prepared.problem;
+  const bool swapped = args.launch.kernel->swapped;
+  const Problem problem = swapped ? transpose(prepared.problem) : prepared.problem;
   const bool a_rows = problem.a.layout != Layout::kCol, b_rows = problem.b.layout == Layout::kCol;
   if (a_rows) {
     return b_rows ? launch_layout<T, S, true, true>(problem, args)

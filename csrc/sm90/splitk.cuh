@@ -20,7 +20,8 @@ template <class T, int Consumers, int Count>
 __device__ __forceinline__ void reduce_and_store(const float (&acc)[Count], const GemmParams& p,
                                                  int consumer, unsigned char* shared,
                                                  int64_t c_offset, int64_t m0, int64_t n0) {
-  constexpr int kChunk = 8;  // accumulators, of 16 columns: a sector of each row
+  constexpr int kChunk = 8;                     // accumulators, of 16 columns: a sector of each row
+  constexpr int kAtOnce = Count < 128 ? 4 : 1;  // parts
   const int thread = threadIdx.x % kWarpgroup;
   float4* const mine =
       reinterpret_cast<float4*>(shared) + consumer * (Count / 4 * kWarpgroup) + thread;
@@ -36,16 +37,29 @@ __device__ __forceinline__ void reduce_and_store(const float (&acc)[Count], cons
 #pragma unroll 1
   for (int chunk = ptx::cluster_rank(); chunk < Count / kChunk; chunk += p.splits) {
     float v[kChunk] = {};
-    for (int s = 0; s < p.splits; ++s) {
-      const uint32_t from =
-          ptx::cluster_address(address, s) + chunk * (kChunk / 4 * kWarpgroup * 16);
+    // Of some parts all loads first: each takes as long as several hundred additions.
+    for (int first = 0; first < p.splits; first += kAtOnce) {
+      float4 parts[kAtOnce][kChunk / 4];
 #pragma unroll
-      for (int i = 0; i < kChunk / 4; ++i) {
-        const float4 x = ptx::ld_cluster_v4(from + i * (kWarpgroup * 16));
-        v[4 * i] += x.x;
-        v[4 * i + 1] += x.y;
-        v[4 * i + 2] += x.z;
-        v[4 * i + 3] += x.w;
+      for (int s = 0; s < kAtOnce; ++s) {
+        if (kAtOnce > 1 && first + s >= p.splits) continue;
+        const uint32_t from =
+            ptx::cluster_address(address, first + s) + chunk * (kChunk / 4 * kWarpgroup * 16);
+#pragma unroll
+        for (int i = 0; i < kChunk / 4; ++i) {
+          parts[s][i] = ptx::ld_cluster_v4(from + i * (kWarpgroup * 16));
+        }
+      }
+#pragma unroll
+      for (int s = 0; s < kAtOnce; ++s) {
+        if (kAtOnce > 1 && first + s >= p.splits) continue;
+#pragma unroll
+        for (int i = 0; i < kChunk / 4; ++i) {
+          v[4 * i] += parts[s][i].x;
+          v[4 * i + 1] += parts[s][i].y;
+          v[4 * i + 2] += parts[s][i].z;
+          v[4 * i + 3] += parts[s][i].w;
+        }
       }
     }
     finish<T>(v, p, m0, n0 + chunk * (2 * kChunk));

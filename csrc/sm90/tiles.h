@@ -7,7 +7,7 @@
 namespace vitamin::sm90 {
 
 // Consumers of 64 rows each make a tile of m x n, K by 64. Swapped: the m rows are columns of c,
-// and n are few rows of it.
+// and n are rows of it. Tiles whose n is no multiple of 64 serve both ways.
 // Copies: warps copy a and b, not TMA.
 struct Tile {
   int n, stages;
@@ -22,10 +22,10 @@ struct Tile {
   constexpr int producers() const { return moves_registers() || copies ? 128 : 32; }
   constexpr int threads() const { return consumers * 128 + producers(); }
   // Columns of b in shared memory: MN-major operands lie in blocks of 64.
-  constexpr int b_rows(bool k_major) const { return k_major || n >= 64 ? n : 64; }
+  constexpr int b_rows(bool k_major) const { return k_major ? n : (n + 63) / 64 * 64; }
   constexpr int stage_bytes(bool k_major) const { return (m() + b_rows(k_major)) * k * 2; }
   // Up to two boxes of c for each consumer, if c leaves through shared memory.
-  constexpr int boxes() const { return swapped ? 0 : n / 64; }
+  constexpr int boxes() const { return swapped || n % 64 ? 0 : n / 64; }
   constexpr int buffers() const { return boxes() < 2 ? boxes() : 2; }
   constexpr int staging_bytes() const { return consumers * buffers() * 64 * 64 * 2; }
   // `stages` of them, or as many as there is room for: 1 KB of each block is the driver's.
@@ -45,8 +45,17 @@ struct Tile {
 inline constexpr Tile k128x256c2{.n = 256, .stages = 4, .cluster = 2};
 inline constexpr Tile k128x256{.n = 256, .stages = 4};
 inline constexpr Tile k128x192c2{.n = 192, .stages = 4, .cluster = 2};
+inline constexpr Tile k128x208c2{.n = 208, .stages = 5, .cluster = 2};
+inline constexpr Tile k128x176c2{.n = 176, .stages = 5, .cluster = 2};
+inline constexpr Tile k128x144c2{.n = 144, .stages = 6, .cluster = 2};
+inline constexpr Tile k128x144{.n = 144, .stages = 6};
 inline constexpr Tile k128x128{.n = 128, .stages = 6};
+inline constexpr Tile k128x112c2{.n = 112, .stages = 7, .cluster = 2};
+inline constexpr Tile k128x112{.n = 112, .stages = 7};
+inline constexpr Tile k128x96c2{.n = 96, .stages = 8, .cluster = 2};
+inline constexpr Tile k128x96{.n = 96, .stages = 8};
 inline constexpr Tile k128x64{.n = 64, .stages = 8};
+inline constexpr Tile k128x48{.n = 48, .stages = 8};
 inline constexpr Tile k64x128c2{.n = 128, .stages = 8, .cluster = 2, .consumers = 1};
 inline constexpr Tile k64x64{.n = 64, .stages = 6, .consumers = 1, .blocks_per_sm = 2};
 inline constexpr Tile k64x128{.n = 64, .stages = 8, .swapped = true};
@@ -66,8 +75,17 @@ inline constexpr Tile kAny16x64{
 VITAMIN_SM90_TILE(128x256c2)
 VITAMIN_SM90_TILE(128x256)
 VITAMIN_SM90_TILE(128x192c2)
+VITAMIN_SM90_TILE(128x208c2)
+VITAMIN_SM90_TILE(128x176c2)
+VITAMIN_SM90_TILE(128x144c2)
+VITAMIN_SM90_TILE(128x144)
 VITAMIN_SM90_TILE(128x128)
+VITAMIN_SM90_TILE(128x112c2)
+VITAMIN_SM90_TILE(128x112)
+VITAMIN_SM90_TILE(128x96c2)
+VITAMIN_SM90_TILE(128x96)
 VITAMIN_SM90_TILE(128x64)
+VITAMIN_SM90_TILE(128x48)
 VITAMIN_SM90_TILE(64x128c2)
 VITAMIN_SM90_TILE(64x64)
 VITAMIN_SM90_TILE(64x128)
@@ -76,6 +94,8 @@ VITAMIN_SM90_TILE(16x128)
 VITAMIN_SM90_TILE(16x64)
 VITAMIN_SM90_TILE(any_64x64)
 VITAMIN_SM90_TILE(any_16x64)
+VITAMIN_SM90_TILE(stream)
+VITAMIN_SM90_TILE(shallow)
 #undef VITAMIN_SM90_TILE
 
 }  // namespace vitamin::sm90

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cost.h"
+#include "stream_shape.h"
+
+namespace vitamin {
+namespace {
+
+// Fitted to benchmarks/results/sm90-tiles-h200.csv.
+namespace streams {
+constexpr double kStreamClock = 0.7049;     // of the boost clock
+constexpr double kStreamDram = 1.042;       // of what a copy reaches of the memory's rate
+constexpr double kStreamNorm = 2.027;       // how sharply the slower of work and traffic decides
+constexpr double kStreamStartUs = 1.966;    // launch, first loads
+constexpr double kStreamTileCycles = 3547;  // loads of the thin operand, sums, stores
+constexpr double kStreamRowKb =
+    33.79;  // cycles for a KB of the wide operand, where K is contiguous
+constexpr double kStreamColumnKb = 48.85;   // where it isn't
+constexpr double kStreamThinGroup = 20.39;  // and for 8 more columns of the thin operand
+constexpr double kStreamTransposed =
+    94.06;                                 // for a KB of the thin one, if K isn't contiguous in it
+constexpr double kStreamPartsUs = 0.6722;  // of a split K
+constexpr double kShallowStartUs = 1.57;
+constexpr double kShallowTileCycles = 609.2;
+constexpr double kShallowDepth = 11.43;  // cycles for an index of K, however little there is to do
+constexpr double kShallowRowValue =
+    16.63;                              // for a value of the wide operand by each thread of a block
+constexpr double kShallowValue = 14.3;  // where K is not contiguous in it
+constexpr double kShallowProduct = 1.657;  // for a product
+constexpr double kShallowStore = 29.12;    // for a value of c
+constexpr double kShallowScatter = 426.2;  // that lies apart from those of other threads
+}  // namespace streams
+
+double norm(double x, double y) {
+  return std::pow(std::pow(x, streams::kStreamNorm) + std::pow(y, streams::kStreamNorm),
+                  1 / streams::kStreamNorm);
+}
+
+// Microseconds for what moves through the memory.
+double memory_us(const Problem& p, const DeviceFacts& device) {
+  const double a = 2.0 * p.m * p.k * double(p.batch.stored(p.batch.a));
+  const double b = 2.0 * p.k * p.n * double(p.batch.stored(p.batch.b));
+  const double c = (p.out_f32 ? 4.0 : 2.0) * p.m * p.n * double(p.batch.count());
+  return (a + b + c) / (device.dram_tbs * 1e6 * kDramShare * streams::kStreamDram);
+}
+
+Cost make_cost(double work_us, double memory_us, double overhead_us) {
+  Cost cost;
+  cost.tensor_us = work_us;
+  cost.memory_us = memory_us;
+  cost.overhead_us = overhead_us + norm(work_us, memory_us) - std::max(work_us, memory_us);
+  return cost;
+}
+
+}  // namespace
+
+Cost predict_stream(const Problem& p, const DeviceFacts& device, const Launch& launch) {
+  const StreamShape s = stream_shape(p);
+  const double blocks = double(s.blocks) * launch.splits;
+  const double rounds = std::ceil(blocks / (2 * device.sm_count));
+  const double resident = std::min(2.0, std::ceil(blocks / device.sm_count));
+  const double part = std::ceil(double(s.steps) / launch.splits) * s.step;
+  const Matrix& thin = s.wide_is_b ? p.a : p.b;
+  const bool thin_by_rows = thin.layout == (s.wide_is_b ? Layout::kRow : Layout::kCol);
+  const double kilobyte = (s.by_rows ? streams::kStreamRowKb : streams::kStreamColumnKb) +
+                          streams::kStreamThinGroup * (s.columns / 8 - 1);
+  const double transposed = thin_by_rows ? 0 : streams::kStreamTransposed;
+  const double thin_rows = double(std::min<int64_t>(s.thin, s.columns));
+  const double tile = streams::kStreamTileCycles +
+                      resident * part * 2 / 1024 * (s.rows * kilobyte + thin_rows * transposed);
+  const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
+  double overhead = streams::kStreamStartUs;
+  if (launch.splits > 1) overhead += streams::kStreamPartsUs;
+  return make_cost(work, memory_us(p, device), overhead);
+}
+
+Cost predict_shallow(const Problem& p, const DeviceFacts& device) {
+  const ShallowShape s = shallow_shape(p);
+  const double resident = std::min(4.0, std::ceil(double(s.blocks) / device.sm_count));
+  const double rounds = std::ceil(double(s.blocks) / (4 * device.sm_count));
+  const double k = double(p.k);
+  const double value = s.by_rows ? streams::kShallowRowValue : streams::kShallowValue;
+  const double store = s.side_by_side ? streams::kShallowStore : streams::kShallowScatter;
+  const double row = k * (value + streams::kShallowProduct * s.columns) + store * s.columns;
+  const double tile =
+      streams::kShallowTileCycles + k * streams::kShallowDepth + resident * s.rows * row;
+  const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
+  return make_cost(work, memory_us(p, device), streams::kShallowStartUs);
+}
+
+}  // namespace vitamin

@@ -1,0 +1,50 @@
+// How the kernels for few rows or columns of the Hopper path cut a problem up: what their launches
+// and the cost model both need to know.
+#pragma once
+
+#include "problem.h"
+
+namespace vitamin {
+
+// The streaming kernel. One operand is wide (many rows of a, or columns of b), the other thin.
+struct StreamShape {
+  bool wide_is_b = false;
+  bool by_rows = false;  // K is contiguous in the wide operand; else its other index
+  int64_t wide = 0, thin = 0;
+  int columns = 0;  // of the thin operand at once: 8, 16 or 32
+  int classes = 1;  // rows (or lines, of an index of K) this far apart begin alike in 16 bytes
+  int groups = 1;   // by_rows: of 16 rows, that a warp takes at once
+  int rows = 0;     // of the wide operand that a block takes
+  int step = 0, steps = 0;  // indices of K at once, and how often
+  int64_t blocks = 0;       // of one part of K, of all matrices
+};
+
+StreamShape stream_shape(const Problem& problem);
+
+// Shared memory of a block: two share an SM, and 1 KB of each is the driver's.
+constexpr int kStreamBytes = 233472 / 2 - 1024;
+
+constexpr int kStreamRowStep = 32, kStreamColumnStep = 16;  // of K
+constexpr int kStreamColumnTile = 64;  // of the wide operand, where K is not contiguous in it
+
+// The same of the kernel for shallow K.
+struct ShallowShape {
+  bool wide_is_b = false;
+  bool by_rows = false;
+  int64_t wide = 0, thin = 0;
+  int columns = 0;            // of the thin operand at once: 2, 4, 8 or 16
+  int rows = 0;               // of the wide operand that a thread takes: 1 or 2
+  bool c_whole = false;       // a tile of c has no gaps
+  bool side_by_side = false;  // neighbouring threads write neighbouring values of c
+  int thin_bytes = 0;         // of shared memory: the thin operand in fp32
+  int buffer_bytes = 0;       // and each of two buffers, for the rows of a tile and then for its c
+  int64_t blocks = 0;         // tiles of all matrices
+};
+
+ShallowShape shallow_shape(const Problem& problem);
+
+constexpr int kShallowThreads = 256;
+// Limits of it: of K, and of the shared memory of a block.
+constexpr int kShallowK = 128, kShallowBytes = 160 * 1024;
+
+}  // namespace vitamin

@@ -2,14 +2,15 @@
 
     python benchmarks/fit.py [FILE.csv ...] [--steps N] [--seed N]
 
-Reads the times of the tiles by name and number of K parts (default: those of benchmarks/results)
-and varies the constants of namespace hopper in csrc/dispatch/cost.cpp, two at a time, at random,
-from their present values on. It keeps what lowers two things together: the error of the
-predictions, weighted towards the fast ways to run a problem, and the regret: how much slower the
-way with the least prediction is than the best recorded one. The same seed gives the same result.
+Reads the times of the kernels by name and number of K parts (default: those of benchmarks/results)
+and varies the constants of namespace hopper in csrc/dispatch/cost.cpp and of namespace streams in
+stream_cost.cpp beside it, two at a time, at random, from their present values on. It keeps what
+lowers two things together: the error of the predictions, weighted towards the fast ways to run a
+problem, and the regret: how much slower the way with the least prediction is than the best recorded
+one. The same seed gives the same result.
 
 Prints the constants before and after, error and regret with both, and the problems on which the
-fitted model would lose more than 5 %. Changes no file: the numbers go into cost.cpp by hand.
+fitted model would lose more than 5 %. Changes no file: the numbers go into these files by hand.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ if __package__ in (None, ""):
     sys.path.pop(0)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import model_sm90, records
-from benchmarks.model_sm90 import Constants, Fixed, Way
+from benchmarks import model_sm90, model_streams, records
+from benchmarks.model_sm90 import Constants, Fixed
+from benchmarks.model_streams import AnyWay
 from benchmarks.shapes import Shape
 
 GPU = "H200"
@@ -37,7 +39,15 @@ REGRET_WEIGHT = 0.15
 STEP = 0.1  # standard deviation of a step's logarithm
 TOLD_REGRET = 1.05
 # What the constants mean bounds them: a tensor pipe can't be more than full.
-BOUNDS = {"kWgmma": (1.0, 1.1), "kNarrow": (1.0, 1.1), "kNorm": (3.0, 12.0), "kRow": (1.5, 8.0)}
+BOUNDS = {
+    "kWgmma": (1.0, 1.1),
+    "kNarrow": (1.0, 1.1),
+    "kNorm": (3.0, 12.0),
+    "kRow": (1.5, 8.0),
+    "kStreamClock": (0.7, 1.0),
+    "kStreamDram": (0.7, 1.05),
+    "kStreamNorm": (2.0, 12.0),
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Timed:
     """A way to run a problem, and the microseconds that it took."""
 
     shape: Shape
-    way: Way
+    way: AnyWay
     us: float
 
 
@@ -68,7 +78,7 @@ def read_times(files: list[Path], given: Fixed) -> list[Timed]:
     for row in records.read_all(files, records.SPLIT_COLUMNS):
         if row["kernel"] not in records.BASELINES and GPU in row["gpu"]:
             shape = records.shape_of(row)
-            way = Way(shape, row["kernel"], int(row["splits"]), given)
+            way = model_streams.way(shape, row["kernel"], int(row["splits"]), given)
             if way.allowed:
                 timed.append(Timed(shape, way, float(row["time_us"])))
     return timed
@@ -193,7 +203,7 @@ def main(argv: list[str] | None = None) -> int:
         print("no times of Hopper tiles by name and number of K parts", file=sys.stderr)
         return 2
     fit = Fit(timed)
-    start = model_sm90.read_constants()
+    start = model_streams.read_constants()
     print("\n".join(report(fit, start, search(fit, start, args.steps, args.seed))))
     return 0
 

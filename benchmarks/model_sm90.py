@@ -1,8 +1,7 @@
 """The cost model of the production Hopper kernel in Python, with constants that can be varied.
 
-It is predict_sm90 of csrc/dispatch/cost.cpp for what a tile runs when it is called by its name:
-16-byte-aligned operands, nothing copied first, tight rows, N and K of 2 or more, c row-major in
-16 bits. A test holds the two together.
+It is predict_sm90 of csrc/dispatch/cost.cpp for tight rows, N and K of 2 or more, c row-major in 16
+bits; badly aligned operands are copied first. A test holds the two together.
 """
 
 from __future__ import annotations
@@ -37,16 +36,15 @@ def fixed(gpu, path: Path = COST) -> Fixed:
     """For a GPU, given as vitamin_hgemm.planning.DeviceFacts."""
     text = path.read_text()
     filled = re.search(r"kFilled\[\] = \{([^}]*)\}", text)[1]
-    share = float(re.search(r"kDramShare = ([\d.]+)", text)[1])
+    share = float(re.search(r"kDramShare = ([\d.]+)", path.with_suffix(".h").read_text())[1])
     filled = tuple(float(value) for value in filled.split(","))
     return Fixed(gpu.sm_count, gpu.sm_ghz, gpu.dram_tbs * 1e6 * share, filled)
 
 
-def read_constants(path: Path = COST) -> Constants:
-    """The constants of namespace hopper in cost.cpp."""
-    hopper = path.read_text().split("namespace hopper {")[1].split("}  // namespace hopper")[0]
-    found = re.findall(r"\b(k\w+) = ([\d.]+)", hopper)
-    return {name: float(value) for name, value in found}
+def read_namespace(path: Path, name: str) -> Constants:
+    """The constants of a namespace of a C++ file."""
+    body = path.read_text().split(f"namespace {name} {{")[1].split(f"}}  // namespace {name}")[0]
+    return {name: float(value) for name, value in re.findall(r"\b(k\w+) =\s+([\d.]+)", body)}
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,14 @@ class Tile:
 
 def tile_of(kernel: str) -> Tile:
     """The tile that the name of an sm90 kernel tells."""
-    match = re.fullmatch(r"sm90_(any_)?(\d+)x(\d+)x64(_2x1)?", kernel)
+    match = re.fullmatch(r"sm90_(any_)?(\d+)x(\d+)x64(_2x1|_1x2)?", kernel)
     if match is None:
         raise ValueError(f"kernel is {kernel!r}; wanted a tile of the family sm90")
     by_threads = match[1] is not None
     rows, columns = int(match[2]), int(match[3])
     cluster = 2 if match[4] else 1
-    if rows < 128 and rows < columns and cluster == 1:
+    # One of the sides is 64 or 128 rows of wgmma; of the single blocks of 64x128, the 128 columns.
+    if rows not in (64, 128) or (rows, columns, cluster) == (64, 128, 1):
         return Tile(columns, rows, cluster, True, by_threads)
     return Tile(rows, columns, cluster, False, by_threads)
 
@@ -83,17 +82,49 @@ class Rows:
 
     count: float
     constant: str  # that tells the cycles of one
-    straight: bool  # they begin at multiples of 64 bytes
 
 
-def _rows(tile: int, extent: int, pitch: int, k_major: bool, by_threads: bool) -> Rows:
-    straight = pitch * 2 % 64 == 0
-    granule = 8 if k_major else 64
-    count = math.ceil(min(extent, tile) / granule) * granule
-    if by_threads:
-        align = math.gcd(pitch * 2, 16)
-        return Rows(count, "kCopiedRow" + ("" if align == 16 else str(align)), straight)
-    return Rows(count, "kRow" if straight else "kCrookedRow", straight)
+@dataclass(frozen=True)
+class Operand:
+    """How an operand lies in memory: `outer` rows of `inner` elements, tight, each contiguous."""
+
+    outer: int
+    inner: int
+    k_major: bool
+
+    @property
+    def align(self) -> int:
+        """Bytes that all rows begin at multiples of, up to 16."""
+        return math.gcd(2 * self.inner, 16) if self.outer > 1 else 16
+
+    @property
+    def copy_bytes(self) -> float:
+        """Of the aligned copy that TMA reads, or 0 if it reads the operand itself."""
+        if self.align == 16:
+            return 0
+        step = 8 if self.inner < 64 else 32 if self.inner < 512 else 64
+        return 2.0 * self.outer * (-(-self.inner // step) * step)
+
+    def rows(self, tile: int, by_threads: bool) -> Rows:
+        extent = self.outer if self.k_major else self.inner
+        granule = 8 if self.k_major else 64
+        count = math.ceil(min(extent, tile) / granule) * granule
+        if by_threads:
+            constant = "kCopiedRow" + ("" if self.align == 16 else str(self.align))
+        elif self.straight or self.copy_bytes:
+            constant = "kRow"
+        else:
+            constant = "kCrookedRow" if self.pitch % 16 == 0 else "kSplitRow"
+        return Rows(count, constant)
+
+    @property
+    def pitch(self) -> int:
+        return self.inner if self.outer > 1 else -(-self.inner // 8) * 8
+
+    @property
+    def straight(self) -> bool:
+        """Whether all rows begin at multiples of 64 bytes."""
+        return self.align == 16 and self.pitch % 32 == 0
 
 
 class Way:
@@ -105,17 +136,20 @@ class Way:
         self.m, self.n = tile.m, tile.n
         self.small = tile.blocks_per_sm > 1
         m, n, k = shape.m, shape.n, shape.k
+        batch = max(shape.batch, 1)
         # A single row is contiguous along K, however it is called.
         a_k_major, b_k_major = shape.layout[0] == "n" or m == 1, shape.layout[1] == "t"
         a_tile, b_tile = (tile.n, tile.m) if tile.swapped else (tile.m, tile.n)
-        a_pitch = m if not a_k_major else k if m > 1 else -(-k // 8) * 8
-        self.a = _rows(a_tile, m, a_pitch, a_k_major, tile.by_threads)
-        self.b = _rows(b_tile, n, k if b_k_major else n, b_k_major, tile.by_threads)
+        a = Operand(m, k, True) if a_k_major else Operand(k, m, False)
+        b = Operand(n, k, True) if b_k_major else Operand(k, n, False)
+        a_rows, b_rows = a.rows(a_tile, tile.by_threads), b.rows(b_tile, tile.by_threads)
+        # What blocks of a cluster share is the operand that gives the n columns.
+        self.own, self.shared = (b_rows, a_rows) if tile.swapped else (a_rows, b_rows)
+        self.copied = 0 if tile.by_threads else batch * (a.copy_bytes + b.copy_bytes)
         self.cluster = tile.cluster
-        self.b_beyond = tile.n - self.b.count if tile.cluster > 1 else 0
+        self.beyond = max(0, tile.n - self.shared.count) if tile.cluster > 1 else 0
 
         long, short = (n, m) if tile.swapped else (m, n)
-        batch = max(shape.batch, 1)
         groups = math.ceil(long / (tile.m * tile.cluster)) * math.ceil(short / tile.n) * batch
         blocks = tile.cluster * splits
         # K is split only where all parts run at once, and have two k-tiles.
@@ -127,7 +161,7 @@ class Way:
             and groups <= given.slots(splits) * tile.blocks_per_sm
         )
         # What TMA reads well is not for threads to copy.
-        well = self.a.straight and self.b.straight
+        well = a.straight and b.straight
         self.allowed = (splits == 1 or in_parts) and not (tile.by_threads and well)
         self.rounds = math.ceil(groups / max(1, given.slots(blocks) * tile.blocks_per_sm))
         # Blocks that share an SM, and how many more some SMs have than the mean.
@@ -139,7 +173,7 @@ class Way:
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
-        self.by_rows = not tile.swapped and splits == 1
+        self.by_rows = not tile.swapped and splits == 1 and tile.n % 64 == 0
         self.by_tma = self.by_rows and n % 8 == 0
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
@@ -148,9 +182,6 @@ class Way:
         )
         loaded = groups * blocks * self.k_tiles * TILE_K * 2.0 * loaded_rows
         self.from_l2 = max(0.0, loaded - self.bytes)
-
-    def _copy_cycles(self, rows: Rows, c: Constants) -> float:
-        return rows.count * c[rows.constant]
 
     def _store_cycles(self, c: Constants) -> float:
         """An element of c."""
@@ -162,11 +193,11 @@ class Way:
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
-        # Each block of a cluster asks for a share of b, and takes in all of it; boxes of shares
-        # reach beyond the matrix.
-        b_copies = max(self._copy_cycles(self.b, c) / self.cluster, self.b.count * c["kRow"])
-        b_copies += self.b_beyond * c["kRowBeyond"]
-        copies = self._copy_cycles(self.a, c) + b_copies
+        # Each block of a cluster asks for a part of what is shared, and takes in all of it; boxes
+        # of parts reach beyond the matrix.
+        asked = c[self.shared.constant] / self.cluster
+        copies = self.own.count * c[self.own.constant]
+        copies += self.shared.count * max(asked, c["kRow"]) + self.beyond * c["kRowBeyond"]
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
         products = self.m // 16 * wgmma
         k_tile = max(products * self.resident, c["kStageCycles"], copies * self.resident)
@@ -180,6 +211,8 @@ class Way:
         memory = traffic * (1 + c["kUneven"] * self.uneven) + start
         total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
         total += c["kLaunchUs"] + self.in_turn * c["kInTurnUs"]
+        if self.copied:
+            total += c["kCopyUs"] + 2 * self.copied / self.given.dram
         if self.splits > 1:
             total += c["kReduceUs"] + c["kReducePartUs"] * self.splits
             total += c["kReduceColumnsUs"] * self.n / 64

@@ -7,12 +7,26 @@ from pathlib import Path
 
 from benchmarks import portfolio
 from benchmarks.figures import Rows, save, subtitle
+from benchmarks.shapes import CLASSES
 
 PALETTE = (
-    *("#0072B2", "#56B4E9", "#882255", "#009E73", "#E69F00", "#44AA99", "#999933"),
-    *("#D55E00", "#F0E442", "#CC79A7", "#AA4499", "#BBBBBB", "#666666"),
+    *("#0072B2", "#56B4E9", "#882255", "#7B3F00", "#FFB6A6", "#009E73", "#E69F00", "#44AA99"),
+    *("#999933", "#D55E00", "#F0E442", "#CC79A7", "#AA4499", "#BBBBBB", "#666666", "#332288"),
+    "#000000",
 )
-COLORS = dict(zip(portfolio.TILES, PALETTE, strict=True))
+OTHER_WIDTHS = ("48", "96", "112", "144", "176", "208")  # no multiples of 64
+
+
+def _legend_title(title: str) -> str:
+    """Of a tile by its title: the other widths have one for all that are turned the same way."""
+    rows, _, columns = title.split()[0].partition("x")
+    if columns in OTHER_WIDTHS:
+        return "128 x other widths"
+    return "other widths x 128" if rows in OTHER_WIDTHS else title
+
+
+LEGEND = {tile: _legend_title(title) for tile, title in portfolio.TILES.items()}
+COLORS = dict(zip(dict.fromkeys(LEGEND.values()), PALETTE, strict=True))
 # A panel: its title, and the K of its problems.
 PANELS = (
     ("K up to 2048", range(0, 2049)),
@@ -22,9 +36,10 @@ PANELS = (
 
 
 def points(rows: Rows, ks: range) -> list[portfolio.Measured]:
-    """The plain problems whose K is in the range; where dots would hide each other, the first."""
+    """The plain problems of the suites whose K is in the range; where dots would hide each other,
+    the first."""
     found = {}
-    for problem in portfolio.measured(rows):
+    for problem in portfolio.measured([row for row in rows if row["suite"] in CLASSES]):
         shape = problem.shape
         if shape.batch == 0 and shape.k in ks:
             found.setdefault(
@@ -39,7 +54,7 @@ def draw_map(plt, rows: Rows, path: Path) -> None:
     for axes, (title, ks) in zip(all_axes, PANELS, strict=True):
         for problem in points(rows, ks):
             m, n = problem.shape.m, problem.shape.n
-            tile = problem.best["kernel"]
+            tile = LEGEND[problem.best["kernel"]]
             dot = axes.scatter(n, m, 60, color=COLORS[tile], edgecolors="black", linewidths=0.5)
             drawn[tile] = dot
             ratio = f"{float(problem.best['ratio_torch']):.2f}"
@@ -52,12 +67,12 @@ def draw_map(plt, rows: Rows, path: Path) -> None:
         axes.margins(0.12)
         axes.grid(alpha=0.25)
     all_axes[0].set_ylabel("M")
-    tiles = [tile for tile in portfolio.TILES if tile in drawn]
+    tiles = [tile for tile in COLORS if tile in drawn]
     figure.legend(
         [drawn[tile] for tile in tiles],
-        [portfolio.TILES[tile] for tile in tiles],
+        tiles,
         loc="lower center",
-        ncols=len(tiles),
+        ncols=9,
         fontsize=8,
     )
     figure.suptitle(
@@ -65,4 +80,4 @@ def draw_map(plt, rows: Rows, path: Path) -> None:
         + subtitle(rows),
         fontsize=9,
     )
-    save(plt, figure, path, bottom=0.06)
+    save(plt, figure, path, bottom=0.1)

@@ -13,8 +13,26 @@ TILES = {
     "sm90_128x256x64_2x1": "128x256 2x1",
     "sm90_128x256x64": "128x256",
     "sm90_128x192x64_2x1": "128x192 2x1",
+    "sm90_128x208x64_2x1": "128x208 2x1",
+    "sm90_208x128x64_1x2": "208x128 1x2",
+    "sm90_128x176x64_2x1": "128x176 2x1",
+    "sm90_176x128x64_1x2": "176x128 1x2",
+    "sm90_128x144x64_2x1": "128x144 2x1",
+    "sm90_144x128x64_1x2": "144x128 1x2",
+    "sm90_128x144x64": "128x144",
+    "sm90_144x128x64": "144x128",
     "sm90_128x128x64": "128x128",
+    "sm90_128x112x64_2x1": "128x112 2x1",
+    "sm90_112x128x64_1x2": "112x128 1x2",
+    "sm90_128x112x64": "128x112",
+    "sm90_112x128x64": "112x128",
+    "sm90_128x96x64_2x1": "128x96 2x1",
+    "sm90_96x128x64_1x2": "96x128 1x2",
+    "sm90_128x96x64": "128x96",
+    "sm90_96x128x64": "96x128",
     "sm90_128x64x64": "128x64",
+    "sm90_128x48x64": "128x48",
+    "sm90_48x128x64": "48x128",
     "sm90_64x128x64_2x1": "64x128 2x1",
     "sm90_64x64x64": "64x64",
     "sm90_64x128x64": "64x128",
@@ -23,6 +41,8 @@ TILES = {
     "sm90_16x64x64": "16x64",
     "sm90_any_64x64x64": "any_64x64",
     "sm90_any_16x64x64": "any_16x64",
+    "sm90_stream": "stream",
+    "sm90_shallow": "shallow",
 }
 
 
@@ -34,8 +54,12 @@ class Measured:
     rows: dict[str, dict[str, str]]
 
     @cached_property
+    def by_time(self) -> list[dict[str, str]]:
+        return sorted(self.rows.values(), key=_us)
+
+    @property
     def best(self) -> dict[str, str]:
-        return min(self.rows.values(), key=_us)
+        return self.by_time[0]
 
     @property
     def torch_us(self) -> float:

@@ -7,19 +7,19 @@ from benchmarks.markdown import DTYPES, Rows, made_with, markdown
 
 
 def tiles(rows: Rows) -> list[str]:
-    """A line a problem of the suites: the time of each tile with its best number of K parts, the
-    least bold."""
+    """A line a problem of the suites: the three fastest tiles, each with its best number of K parts
+    and its time."""
+    header = ["problem", "torch", "fastest", "second", "third", "best x torch"]
     lines = []
     for problem in portfolio.measured([row for row in rows if row["suite"] in shapes.CLASSES]):
-        line = [str(problem.shape), f"{problem.torch_us:.1f}"]
-        for tile in portfolio.TILES:
-            row = problem.rows.get(tile)
-            text = portfolio.with_parts(f"{float(row['time_us']):.1f}", row) if row else "-"
-            line.append(f"**{text}**" if row is problem.best else text)
+        fastest = ["-"] * 3
+        for i, row in enumerate(problem.by_time[:3]):
+            title = portfolio.with_parts(portfolio.TILES[row["kernel"]], row)
+            fastest[i] = f"{title}: {float(row['time_us']):.1f}"
+        line = [str(problem.shape), f"{problem.torch_us:.1f}", *fastest]
         lines.append([*line, f"{float(problem.best['ratio_torch']):.2f}"])
     if not lines:
         return []
-    header = ["problem", "torch", *portfolio.TILES.values(), "best x torch"]
     return [*markdown(header, lines), "", made_with(rows[-1]), ""]
 
 

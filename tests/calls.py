@@ -36,8 +36,16 @@ HOPPER_STUDIES = (
     *(f"sm90_v11_{order}_nc" for order in ("row", "grouped", "serpentine", "hilbert")),
 )
 # Production kernels of the Hopper path: those of pairs of blocks, and those that may split K; of
-# these, those that take rows of any alignment.
-HOPPER_PAIRS = ("sm90_128x256x64_2x1", "sm90_128x192x64_2x1", "sm90_64x128x64_2x1")
+# these, those that take rows of any alignment, and those for few rows of c. Swapped: rows of c are
+# columns of what is multiplied. Tiles of the widths that are no multiples of 64 serve both ways.
+WIDTHS_OF_PAIRS, WIDTHS = (96, 112, 144, 176, 208), (48, 96, 112, 144)
+HOPPER_PAIRS = (
+    "sm90_128x256x64_2x1",
+    "sm90_128x192x64_2x1",
+    "sm90_64x128x64_2x1",
+    *(f"sm90_128x{width}x64_2x1" for width in WIDTHS_OF_PAIRS),
+    *(f"sm90_{width}x128x64_1x2" for width in WIDTHS_OF_PAIRS),
+)
 HOPPER_ANY = ("sm90_any_64x64x64", "sm90_any_16x64x64")
 HOPPER_FEW_ROWS = (
     "sm90_64x128x64",
@@ -52,9 +60,20 @@ HOPPER_SPLIT = (
     "sm90_128x64x64",
     "sm90_64x64x64",
     "sm90_any_64x64x64",
+    *(f"sm90_128x{width}x64" for width in WIDTHS),
+    *(f"sm90_{width}x128x64" for width in WIDTHS),
     *HOPPER_FEW_ROWS,
 )
+HOPPER_SWAPPED = (
+    *HOPPER_FEW_ROWS,
+    *(f"sm90_{width}x128x64" for width in WIDTHS),
+    *(f"sm90_{width}x128x64_1x2" for width in WIDTHS_OF_PAIRS),
+)
 HOPPER_TILES = (*HOPPER_PAIRS, *HOPPER_SPLIT)
+# For few rows or columns: the one that takes every K, and the one for K up to 128.
+HOPPER_STREAM, HOPPER_SHALLOW = "sm90_stream", "sm90_shallow"
+HOPPER_ANY_K = (*HOPPER_TILES, HOPPER_STREAM)
+HOPPER_KERNELS = (*HOPPER_ANY_K, HOPPER_SHALLOW)
 
 
 @functools.cache
@@ -225,6 +244,22 @@ def _production_duty(entry, a, b, aligned):
     return (aligned and certain) or None
 
 
+def _stream_duty(name, a, b, native):
+    """Of the kernels for few rows or columns; `native`: of a and b, whether they have a stride of
+    1, which the larger one needs.
+    """
+    k = a.shape[-1]
+    if name == HOPPER_SHALLOW and k > 128:
+        return False
+    if not (a.dim() == b.dim() == 2 and min(*a.shape, *b.shape) > 1):
+        return None
+    b_is_wide = b.shape[-1] >= a.shape[-2]
+    wide = b.t() if b_is_wide else a
+    if name == HOPPER_SHALLOW and wide.stride(1) == 1 and wide.stride(0) > 128:
+        return None  # rows that lie far apart don't fit into shared memory
+    return native[b_is_wide]
+
+
 def duty(name, a, b):
     """True if the kernel must run a @ b, False if it must refuse, None if it may do either."""
     if name in choosers(a.device):
@@ -234,8 +269,10 @@ def duty(name, a, b):
     if not runs_on(name, a.device):
         return False
     entry = table()[name]
-    native = all(1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b))
-    aligned = _aligned(a) and _aligned(b) and native
+    native = [1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b)]
+    if name in (HOPPER_STREAM, HOPPER_SHALLOW):
+        return _stream_duty(name, a, b, native)
+    aligned = _aligned(a) and _aligned(b) and all(native)
     if entry["layouts"] != "all":
         if min(*a.shape[-2:], *b.shape[-2:]) <= 1:
             return None

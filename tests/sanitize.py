@@ -22,6 +22,7 @@ from pathlib import Path
 
 import sanitizer_log
 
+LAYOUTS = ("nn", "nt", "tn", "tt")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ROOT = Path(__file__).resolve().parents[1]
 # initcheck would be wrong about what filtered kernels write, so it sees all and the reports are
@@ -58,7 +59,12 @@ class Call:
 
 
 # The production kernels of the Hopper path, by their tiles.
-HOPPER_TILES = ("sm90_128x", "sm90_64x", "sm90_32x", "sm90_16x", "sm90_any_")
+HOPPER_TILES = (
+    *(f"sm90_{rows}x" for rows in (16, 32, 48, 64, 96, 112, 128, 144, 176, 208)),
+    "sm90_any_",
+)
+# The kernels for few rows or columns.
+HOPPER_STREAMS = ("sm90_stream", "sm90_shallow")
 # One block an SM, each of which takes tiles of up to 128x256 until there are none left.
 PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11", *HOPPER_TILES)
 
@@ -71,6 +77,8 @@ def hopper_tile_calls():
         Call(264, 323, 196, "nt", pad=4, out="padded", only=HOPPER_TILES),
         # As many tiles as above, a contiguous along M, and rows that TMA can't write.
         Call(136, 17801, 72, "tt", only=HOPPER_TILES),
+        # b contiguous along N: blocks of 64 columns, where tiles are no multiples of these.
+        Call(40, 424, 72, only=HOPPER_TILES),
         # K in parts, blocks of a cluster; ragged, in float32, and of a batch.
         Call(16, 24, 1024, "tt", bias=True, activation="silu", only=HOPPER_TILES),
         Call(16, 24, 640, "tt", only=HOPPER_TILES),
@@ -78,6 +86,25 @@ def hopper_tile_calls():
         Call(61, 47, 1021, "nt", pad=3, wide=True, only=HOPPER_TILES),
         Call(40, 24, 1536, "nt", batch=(2,), out="padded", only=HOPPER_TILES),
         Call(136, 72, 72, "tn", batch=(3,), only=HOPPER_TILES),
+    ]
+
+
+def hopper_stream_calls():
+    """For those for few rows or columns: what begins at any address, and many tiles a block."""
+    return [
+        *(Call(7, 203, 101, layout, pad=3, offset=1, only=HOPPER_STREAMS) for layout in LAYOUTS),
+        *(Call(65, 9, 77, layout, pad=1, wide=True, only=HOPPER_STREAMS) for layout in LAYOUTS),
+        *(Call(3, 300, 40, "nt", pad=pad, only=HOPPER_STREAMS) for pad in (0, 2, 4)),
+        Call(2, 70001, 13, "nt", only=HOPPER_STREAMS),
+        Call(2, 70001, 13, "tn", bias=True, only=HOPPER_STREAMS),
+        Call(70001, 5, 8, "nt", activation="silu", only=HOPPER_STREAMS),
+        Call(5, 70, 64, "nt", batch=(40,), only=HOPPER_STREAMS),
+        # K in parts, blocks of a cluster, and more of it than is staged at once.
+        Call(5, 60, 4001, "nt", pad=1, only=HOPPER_STREAMS[0]),
+        Call(16, 40, 9001, "tn", pad=2, only=HOPPER_STREAMS[0]),
+        # Pieces that end within K, and beyond the operand's memory.
+        Call(3, 300, 3, "nt", only=HOPPER_STREAMS[0]),
+        Call(3, 300, 42, "tn", only=HOPPER_STREAMS[0]),
     ]
 
 
@@ -98,8 +125,9 @@ def hopper_calls():
 
 def calls_for(tool):
     """Small enough for the tool; the first ones go through every kernel."""
-    every = ("nn", "nt", "tn", "tt")
+    every = LAYOUTS
     aligned = [Call(136, 72, 72, layout, studies=True) for layout in every] + hopper_calls()
+    aligned += hopper_stream_calls()
     ragged = [Call(67, 69, 71, layout, bias=True, activation="gelu") for layout in every]
     split_k = [Call(16, 24, 2048), Call(17, 23, 2051, "nt")]
     # The smallest that "auto" repacks, on a large GPU.

@@ -25,11 +25,11 @@ def tile_rows():
     return rows + timed("2048x2048x2048:nn", {"sm90_128x256x64_2x1": 25.0}, "large", 1)
 
 
-def test_every_tile_of_the_family_has_a_column():
+def test_every_tile_of_the_family_has_a_title():
     assert list(portfolio.TILES) == [k["name"] for k in kernels() if k["family"] == "sm90"]
     for name, title in portfolio.TILES.items():
-        assert name.removeprefix("sm90_").startswith(title.split()[0])
-        assert name.endswith("_2x1") == title.endswith(" 2x1")
+        tile, *pair = title.split()
+        assert name in ("_".join([f"sm90_{tile}x64", *pair]), f"sm90_{title}")
 
 
 def test_best_parts_of_each_tile_and_best_tile_of_each_problem():
@@ -57,8 +57,8 @@ def test_tables_of_tiles_and_ruler(tmp_path):
     tiles = "\n".join(made["tiles-sm90"])
     line = next(line for line in tiles.splitlines() if "16x4096x4096" in line)
     cells = dict(zip(tiles.splitlines()[0].split(" | "), line.split(" | "), strict=True))
-    assert cells["64x128"] == "15.0" and cells["16x128"] == "**10.0 /2**"
-    assert cells["128x256"] == "-" and line.endswith(" | 2.20 |")
+    assert cells["fastest"] == "16x128 /2: 10.0" and cells["second"] == "64x128: 15.0"
+    assert cells["third"] == "-" and line.endswith(" | 2.20 |")
     assert tiles.index("2048x2048") < tiles.index("16x4096")
     ruler = "\n".join(made["ruler"])
     assert (
@@ -80,6 +80,15 @@ def test_recorded_files_are_told_apart():
     assert found == ["sm90-tiles-h200.csv"]
     assert all("splits" not in row for row in records.read_all(files))
     assert fit.GPU in records.read(records.RESULTS / found[0], records.SPLIT_COLUMNS)[0]["gpu"]
+
+
+def test_widths_that_are_no_multiples_of_64_share_colours():
+    legend, colors = plot_portfolio.LEGEND, plot_portfolio.COLORS
+    assert legend["sm90_128x208x64_2x1"] == legend["sm90_128x48x64"] == "128 x other widths"
+    assert legend["sm90_208x128x64_1x2"] == legend["sm90_48x128x64"] == "other widths x 128"
+    others = set(portfolio.TILES.values()) & set(colors)
+    assert len(set(colors.values())) == len(colors) == len(others) + 2
+    assert {"128x256 2x1", "128x64", "32x128", "16x64", "any_64x64", "stream"} < others
 
 
 def test_map_has_a_dot_a_place(tmp_path):

@@ -1,16 +1,18 @@
 """The Hopper cost model in Python, and the fit of its constants."""
 
+import contextlib
 import itertools
 import math
 
 import pytest
+from calls import HOPPER_SHALLOW, HOPPER_STREAM, HOPPER_SWAPPED, HOPPER_TILES
 
-from benchmarks import fit, model_sm90, records, shapes
+from benchmarks import fit, model_sm90, model_streams, records, shapes
 from vitamin_hgemm.planning import device_facts, kernels, plan
 
 H200 = device_facts("H200")
 GIVEN = model_sm90.fixed(H200)
-TILES = [kernel for kernel in kernels() if kernel["family"] == "sm90"]
+TILES = [kernel for kernel in kernels() if kernel["name"] in HOPPER_TILES]
 NAMES = [kernel["name"] for kernel in TILES]
 
 
@@ -21,7 +23,8 @@ def test_names_tell_the_tiles():
         assert (*sides, model_sm90.TILE_K) == tuple(kernel["tile"])
         assert tile.by_threads == kernel["any_align"]
     assert {model_sm90.tile_of(name).cluster for name in NAMES} == {1, 2}
-    for name in ("sm80_128x128x64", "sm90_v11_hilbert", "torch"):
+    assert {name for name in NAMES if model_sm90.tile_of(name).swapped} == set(HOPPER_SWAPPED)
+    for name in ("sm80_128x128x64", "sm90_v11_hilbert", HOPPER_STREAM, "torch"):
         with pytest.raises(ValueError, match=name):
             model_sm90.tile_of(name)
 
@@ -30,30 +33,56 @@ def test_clusters_that_an_h200_holds():
     assert [GIVEN.slots(blocks) for blocks in range(1, 9)] == [132, 66, 39, 30, 22, 17, 15, 15]
 
 
+def compare(shape, name, ways, constants):
+    """Holds ways of 1, 2 and more parts against plan(); how many predictions there were."""
+    options = {"batch": max(shape.batch, 1), "layout": shape.layout, "device": H200}
+    candidates = plan(shape.m, shape.n, shape.k, kernel=name, **options).candidates
+    assert {c.splits for c in candidates} == {way.splits for way in ways if way.allowed}, shape
+    for candidate in candidates:
+        predicted = ways[candidate.splits - 1].predict(constants)
+        assert predicted == pytest.approx(candidate.predicted_us, rel=1e-6), (shape, candidate)
+    return len(candidates)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_python_and_cpp_predict_the_same(name):
-    constants = model_sm90.read_constants()
+    constants = model_streams.read_constants()
     most = 8 // model_sm90.tile_of(name).cluster  # blocks of a cluster
     grid = itertools.product(
         (1, 16, 72, 128, 1000, 4096), (2, 8, 100, 513, 2056, 4096), (8, 200, 1024, 4112),
         shapes.LAYOUTS, (0, 3),
     )  # fmt: skip
     compared = 0
-    for m, n, k, layout, batch in grid:
-        try:
-            planned = plan(m, n, k, batch=max(batch, 1), layout=layout, kernel=name, device=H200)
-        except RuntimeError:  # a row that is not 16-byte-aligned
-            continue
-        shape = shapes.Shape(m, n, k, layout, batch)
-        ways = [model_sm90.Way(shape, name, splits, GIVEN) for splits in range(1, most + 1)]
+    for shape in itertools.starmap(shapes.Shape, grid):
+        ways = [model_streams.way(shape, name, splits, GIVEN) for splits in range(1, most + 1)]
         if not ways[0].allowed:  # by name only
             continue
-        assert {c.splits for c in planned.candidates} == {way.splits for way in ways if way.allowed}
-        for candidate in planned.candidates:
-            predicted = ways[candidate.splits - 1].predict(constants)
-            assert predicted == pytest.approx(candidate.predicted_us, rel=1e-6)
-            compared += 1
+        # A row that is not 16-byte-aligned is refused.
+        with contextlib.suppress(RuntimeError):
+            compared += compare(shape, name, ways, constants)
     assert compared > 800
+
+
+@pytest.mark.parametrize("name", [HOPPER_STREAM, HOPPER_SHALLOW])
+@pytest.mark.parametrize("layout", shapes.LAYOUTS)
+def test_python_and_cpp_predict_the_same_for_few_rows_or_columns(name, layout):
+    """Either side is the thin one; rows begin at every multiple of 2 bytes."""
+    constants = model_streams.read_constants()
+    most = 8 if name == HOPPER_STREAM else 1
+    thin = (1, 2, 3, 5, 8, 12, 16, 17, 40)
+    wide = (1, 2, 24, 59, 130, 1001, 4096, 4100, 70001, 270336)
+    depths = (1, 2, 7, 8, 13, 32, 36, 64, 100, 128, 129, 517, 4096, 4098, 65544)
+    compared = 0
+    for *extents, k, batch in itertools.product(thin, wide, depths, (0, 3)):
+        for m, n in (extents, reversed(extents)):
+            shape = shapes.Shape(m, n, k, layout, batch)
+            ways = [model_streams.way(shape, name, splits, GIVEN) for splits in range(1, most + 1)]
+            if ways[0].allowed:
+                compared += compare(shape, name, ways, constants)
+            else:
+                with pytest.raises(RuntimeError, match="K is above 128"):
+                    plan(m, n, k, layout=layout, device=H200, kernel=name)
+    assert compared > 3000
 
 
 def made_up_rows(constants):
@@ -71,7 +100,7 @@ def made_up_rows(constants):
 
 
 def test_fit_recovers_what_made_the_times(tmp_path):
-    start = model_sm90.read_constants()
+    start = model_streams.read_constants()
     true = start | {"kLaunchUs": start["kLaunchUs"] + 2, "kTileCycles": 3000.0}
     path = tmp_path / "tiles.csv"
     records.write(path, made_up_rows(true), records.SPLIT_COLUMNS)
@@ -89,7 +118,7 @@ def test_fit_recovers_what_made_the_times(tmp_path):
 
 def test_regret_is_what_the_least_prediction_loses():
     shape = shapes.Shape(16, 4096, 4096, "nt")
-    constants = model_sm90.read_constants()
+    constants = model_streams.read_constants()
     ways = [model_sm90.Way(shape, name, 1, GIVEN) for name in NAMES[-2:]]
     predicted = [way.predict(constants) for way in ways]
     fast, slow = (2.0, 3.0) if predicted[0] > predicted[1] else (3.0, 2.0)
@@ -102,22 +131,23 @@ def test_regret_is_what_the_least_prediction_loses():
 
 def test_ways_that_select_never_takes_are_left_out(tmp_path):
     shape = shapes.Shape(512, 4096, 4096, "nt")  # 64 tiles of 128x256, 128 of 128x128
-    wide, narrow = (model_sm90.Way(shape, name, 2, GIVEN) for name in (NAMES[1], NAMES[3]))
+    names = ("sm90_128x256x64", "sm90_128x128x64")
+    wide, narrow = (model_sm90.Way(shape, name, 2, GIVEN) for name in names)
     assert wide.allowed and not narrow.allowed
-    assert not model_sm90.Way(shape, NAMES[1], 4, GIVEN).allowed
-    assert not model_sm90.Way(shape, NAMES[0], 2, GIVEN).allowed
+    assert not model_sm90.Way(shape, names[0], 4, GIVEN).allowed
+    assert not model_sm90.Way(shape, "sm90_128x256x64_2x1", 2, GIVEN).allowed
     facts = {"gpu": "NVIDIA H200", "date": "2026-11-30"}
-    us = {NAMES[1]: 30.0, NAMES[3]: 31.0}
+    us = dict(zip(names, (30.0, 31.0), strict=True))
     rows = records.rows(shape, "bf16", "mid", "cold", us, us, facts)
     path = tmp_path / "tiles.csv"
     records.write(path, [row | {"splits": "2"} for row in rows], records.SPLIT_COLUMNS)
-    assert [one.way.kernel for one in fit.read_times([path], GIVEN)] == [NAMES[1]]
+    assert [one.way.kernel for one in fit.read_times([path], GIVEN)] == [names[0]]
 
 
 def test_command_runs_on_the_recorded_times_and_on_none(tmp_path, capsys):
     assert fit.main(["--steps", "2"]) == 0
     told = capsys.readouterr().out
-    constants = model_sm90.read_constants()
+    constants = model_streams.read_constants()
     assert all(f"\n{name} " in told for name in constants)
     error = next(line.split() for line in told.splitlines() if line.startswith("error"))
     assert 0 < float(error[1]) < 0.12 and 0 < float(error[2]) < 0.12

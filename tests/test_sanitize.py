@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 import sanitize
 import sanitizer_log
-from calls import HOPPER_SPLIT, HOPPER_STEPS, HOPPER_STUDIES, HOPPER_TILES, table
+from calls import (
+    HOPPER_SHALLOW,
+    HOPPER_SPLIT,
+    HOPPER_STEPS,
+    HOPPER_STREAM,
+    HOPPER_STUDIES,
+    HOPPER_TILES,
+    table,
+)
 
 from vitamin_hgemm.planning import plan
 
@@ -141,6 +149,19 @@ def test_persistent_blocks_take_several_tiles():
         assert max(-(-c.m // tile_m) * -(-c.n // tile_n) for c in own) > 132, name
 
 
+def pitches(call):
+    """Elements from one stored row of a to the next, and of b."""
+    a_inner = call.m if call.layout[0] == "t" else call.k
+    b_inner = call.k if call.layout[1] == "t" else call.n
+    return {"lda": a_inner + call.pad, "ldb": b_inner + call.pad}
+
+
+def parts_of_k(call, name):
+    """How many plan() has the kernel cut K into."""
+    options = {"layout": call.layout, "batch": math.prod(call.batch), **pitches(call)}
+    return plan(call.m, call.n, call.k, device="H200", kernel=name, **options).splits
+
+
 def test_production_kernels_of_hopper_are_called_for_what_they_do():
     """Each in every tool: rows that TMA writes and rows that it can't, parts of K, batches."""
     assert {n for n in table() if n.startswith(sanitize.HOPPER_TILES)} == set(HOPPER_TILES)
@@ -148,23 +169,37 @@ def test_production_kernels_of_hopper_are_called_for_what_they_do():
         own = [c for c in sanitize.calls_for(tool) if sanitize.takes(name, table()[name], c)]
         splits, batches, remainders = set(), set(), set()
         for call in own:
-            a_inner, b_inner = (
-                rows if layout == "t" else columns
-                for layout, rows, columns in zip(
-                    call.layout, (call.m, call.k), (call.k, call.n), strict=True
-                )
-            )
-            pitches = {"lda": a_inner + call.pad, "ldb": b_inner + call.pad}
-            if call.offset or call.step > 1 or any(pitch % 8 for pitch in pitches.values()):
+            if call.offset or call.step > 1 or any(pitch % 8 for pitch in pitches(call).values()):
                 continue
-            batch = math.prod(call.batch)
-            options = {"layout": call.layout, "batch": batch, "device": "H200", "kernel": name}
-            splits.add(plan(call.m, call.n, call.k, **pitches, **options).splits)
-            batches.add(batch)
+            splits.add(parts_of_k(call, name))
+            batches.add(math.prod(call.batch))
             remainders.add(call.n % 8)
         assert 0 in remainders and remainders & {1, 3, 5, 7}
         assert {1, 2} <= batches
         assert splits == {1} if name not in HOPPER_SPLIT else len(splits) > 2, (name, splits)
+
+
+def test_kernels_for_few_rows_or_columns_are_called_for_what_they_do():
+    """Each in every tool: either side, K contiguous or not, rows of any alignment, batches, tiles
+    that follow each other; and parts of K."""
+    own = sanitize.hopper_stream_calls()
+    names = {HOPPER_STREAM, HOPPER_SHALLOW}
+    assert {n for n in table() if n.startswith(sanitize.HOPPER_STREAMS)} == names
+    assert all(call in sanitize.calls_for(tool) for call in own for tool in sanitize.TOOLS)
+    for name in names:
+        calls = [call for call in own if sanitize.takes(name, table()[name], call)]
+        ways = set()
+        for call in calls:
+            b_is_wide = call.n >= call.m
+            by_rows = call.layout[b_is_wide] == "nt"[b_is_wide]
+            pitch = pitches(call)["ldb" if b_is_wide else "lda"]
+            ways.add((b_is_wide, by_rows, math.gcd(2 * pitch, 16)))
+        assert {way[:2] for way in ways} == set(itertools.product((False, True), repeat=2))
+        assert {align for _, by_rows, align in ways if by_rows} >= {2, 4, 8, 16}
+        assert {1, 40} <= {math.prod(call.batch) for call in calls}
+        assert max(max(call.m, call.n) for call in calls) > 4 * 132 * 128
+        splits = {parts_of_k(call, name) for call in calls}
+        assert len(splits) > 1 if name == HOPPER_STREAM else splits == {1}
 
 
 def test_four_tools_leave_few_files(tmp_path):

@@ -124,7 +124,8 @@ def test_a_choice_that_no_candidate_is_leaves_it_to_the_model():
 
 
 def test_choices_are_put_back_one_by_one():
-    model, way = plan(), ways_of(plan())[3]
+    model = plan()
+    way = next(way for way in ways_of(model)[1:] if way.splits == 1)  # the other shape has it too
     _overrides.put(GPU, key_of(), way)
     _overrides.put(GPU, key_of(m=513), way)
     assert _overrides.get(GPU, key_of()) == way

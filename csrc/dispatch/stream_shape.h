@@ -37,7 +37,7 @@ struct ShallowShape {
   bool c_whole = false;       // a tile of c has no gaps
   bool side_by_side = false;  // neighbouring threads write neighbouring values of c
   int thin_bytes = 0;         // of shared memory: the thin operand in fp32
-  int buffer_bytes = 0;       // and each of two buffers, for the rows of a tile and then for its c
+  int64_t buffer_bytes = 0;   // and each of two buffers, for the rows of a tile and then for its c
   int64_t blocks = 0;         // tiles of all matrices
 };
 

@@ -47,11 +47,10 @@ int launch_stream_instance(const Problem& problem, const StreamShape& shape,
     const int words = (steps * extent + S::kBefore) / 2 + 2 * kPiece;
     return (words + 15) / 32 * 32 + 16;
   };
+  const int words = kRoom / 4 / thin_rows - 31;  // that pitch_of() makes fit
+  const int fit = ((words - 2 * kPiece) * 2 - S::kBefore) / extent / kStreamWarps * kStreamWarps;
   const int steps = std::max(1, (p.steps + p.gemm.splits - 1) / p.gemm.splits);
-  int staged = (steps + kStreamWarps - 1) / kStreamWarps * kStreamWarps;
-  while (staged > kStreamWarps && thin_rows * pitch_of(staged) * 4 > kRoom) {
-    staged -= kStreamWarps;
-  }
+  const int staged = std::min((steps + kStreamWarps - 1) / kStreamWarps * kStreamWarps, fit);
   p.steps_staged = staged;
   p.x_pitch = pitch_of(std::min(staged, steps));
   const int thin_bytes = thin_rows * p.x_pitch * 4;

@@ -6,9 +6,9 @@ import random
 import pytest
 import torch
 from calls import (
+    HOPPER_ANY_K,
     HOPPER_STEPS,
     HOPPER_STUDIES,
-    HOPPER_TILES,
     Failures,
     assert_repeats_bits,
     need_memory,
@@ -102,7 +102,7 @@ def test_operands_over_2_31_elements(device, dtype):
         (operand(8, 8, dtype, device), tall.t()),
     ]
     with Failures() as failures:
-        for name in (*HOPPER_STEPS, *HOPPER_TILES):
+        for name in (*HOPPER_STEPS, *HOPPER_ANY_K):
             for a, b in pairs:
                 failures.check(name, a, b, must=True)
 

@@ -1,10 +1,11 @@
 // Batches and views that plan() has no words for: which of them the production kernels of the
-// Hopper path are given. Links csrc/dispatch.
+// Hopper path are given, and what they need of them. Links csrc/dispatch.
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "dispatch/select.h"
+#include "dispatch/stream_shape.h"
 #include "dispatch/workspace.h"
 #include "problems.h"
 #include "run_checks.h"
@@ -47,18 +48,6 @@ std::string answer_of_all(const Problem& p) {
   return answer;
 }
 
-// That only kernels of sm80 are asked, also for the family.
-void require_left_to_the_others(const Problem& p, const char* what) {
-  for (const char* kernel : {"auto", "sm90"}) {
-    const auto list = candidates(p, h200(), kernel);
-    REQUIRE(!list.empty() && count(list, "sm90") == 0, "%s, %s", what, kernel);
-    REQUIRE(count(list, "sm80") == int(list.size()), "%s, %s", what, kernel);
-  }
-  Launch launch;
-  REQUIRE(select(p, h200(), "sm90", &launch).empty() && of_family(*launch.kernel, "sm80"), "%s",
-          what);
-}
-
 void batches_of_one_stride_are_one_launch() {
   for (int64_t a : {int64_t(0), int64_t(256 * 64), int64_t(256 * 64 + 8)}) {
     for (int64_t b : {int64_t(0), int64_t(128 * 64 + 72)}) {
@@ -73,12 +62,24 @@ void batches_of_one_stride_are_one_launch() {
   }
 }
 
-void batches_of_two_strides_are_not_given_to_them() {
+void two_strides_are_not_given_to_the_tiles() {
   Problem p = product(256, 128, 64);
   add_batch(&p, 2, 6 * 256 * 64, 6 * 64 * 128, 5 * 256 * 128);
   add_batch(&p, 5, 256 * 64, 64 * 128, 256 * 128);
   REQUIRE(answer_of_all(p) == "the batch has more than one stride", "%s", answer_of_all(p).c_str());
-  require_left_to_the_others(p, "two strides");
+  const auto list = candidates(p, h200(), "sm90");
+  REQUIRE(!list.empty() && count(list, "sm90") == int(list.size()), "no kernel of the family");
+  for (const Candidate& candidate : list) {
+    REQUIRE(candidate.launch.kernel->work != Work::kTiles, "%s", candidate.launch.kernel->name);
+  }
+  // With a larger operand that those for few rows or columns refuse, all is sm80's.
+  p.a.layout = Layout::kStrided;
+  p.a.col_stride = 2;
+  p.a.align = 2;
+  for (const char* kernel : {"auto", "sm90"}) {
+    const auto others = candidates(p, h200(), kernel);
+    REQUIRE(!others.empty() && count(others, "sm80") == int(others.size()), "%s", kernel);
+  }
 }
 
 // 60 elements from one row of 512 to the next: a copy would be 8 times as large as the memory.
@@ -124,12 +125,55 @@ void copies_are_of_what_differs() {
           int(to.pitch));
 }
 
+void only_the_larger_operand_needs_a_stride_of_1() {
+  for (const char* name : {"sm90_stream", "sm90_shallow"}) {
+    for (bool b_is_larger : {false, true}) {
+      Problem p = b_is_larger ? product(5, 300, 77) : product(300, 5, 77);
+      for (Matrix* x : {&p.a, &p.b}) {
+        const Matrix before = *x;
+        *x = {nullptr, 900, 3, Layout::kStrided, 2};
+        Launch launch;
+        const std::string answer = select(p, h200(), name, &launch);
+        const bool larger = x == (b_is_larger ? &p.b : &p.a);
+        REQUIRE(answer == (larger ? "neither stride of the larger operand is 1" : ""), "%s: %s",
+                name, answer.c_str());
+        *x = before;
+      }
+    }
+  }
+}
+
+// Of any distance, also of none; where the kernel for shallow K takes them.
+void buffers_hold_the_rows_of_a_tile() {
+  int taken = 0;
+  for (int64_t k : {1, 13, 64, 128}) {
+    for (int64_t distance : {int64_t(0), int64_t(1), k - 1, k, k + 1, int64_t(300),
+                             int64_t(1) << 23, int64_t(1) << 31}) {
+      Problem p = product(1000, 1, k);
+      p.a.row_stride = distance;
+      p.a.align = 2;
+      Launch launch;
+      if (!select(p, h200(), "sm90_shallow", &launch).empty()) continue;
+      const ShallowShape s = shallow_shape(p);
+      // Behind up to 14 bytes more, in whole pieces of 16.
+      const int64_t rows = int64_t(kShallowThreads) * s.rows;
+      const int64_t bytes = 14 + ((rows - 1) * distance + k) * 2;
+      REQUIRE((bytes + 15) / 16 * 16 <= s.buffer_bytes, "K of %d, %lld apart: %lld bytes in %d",
+              int(k), (long long)distance, (long long)bytes, int(s.buffer_bytes));
+      ++taken;
+    }
+  }
+  REQUIRE(taken > 10, "%d", taken);
+}
+
 const Checks kChecks = {
     {"batches_of_one_stride_are_one_launch", batches_of_one_stride_are_one_launch},
-    {"batches_of_two_strides_are_not_given_to_them", batches_of_two_strides_are_not_given_to_them},
+    {"two_strides_are_not_given_to_the_tiles", two_strides_are_not_given_to_the_tiles},
     {"overlapping_rows_are_not_copied", overlapping_rows_are_not_copied},
     {"no_terms_need_no_alignment", no_terms_need_no_alignment},
     {"copies_are_of_what_differs", copies_are_of_what_differs},
+    {"only_the_larger_operand_needs_a_stride_of_1", only_the_larger_operand_needs_a_stride_of_1},
+    {"buffers_hold_the_rows_of_a_tile", buffers_hold_the_rows_of_a_tile},
 };
 
 }  // namespace

@@ -1,14 +1,20 @@
 """When the production kernels of the Hopper path are chosen, and how they are launched. No GPU is
 needed."""
 
+import itertools
 import random
 
 import pytest
 import torch
 from calls import (
     HOPPER_ANY,
+    HOPPER_ANY_K,
+    HOPPER_KERNELS,
     HOPPER_PAIRS,
+    HOPPER_SHALLOW,
     HOPPER_SPLIT,
+    HOPPER_STREAM,
+    HOPPER_SWAPPED,
     HOPPER_TILES,
     LAYOUTS,
     production,
@@ -20,6 +26,7 @@ from vitamin_hgemm.planning import PRESETS, plan
 
 HOPPERS = [name for name, facts in PRESETS.items() if facts.cc == 90]
 OTHERS = [name for name, facts in PRESETS.items() if facts.cc != 90]
+STREAMS = (HOPPER_STREAM, HOPPER_SHALLOW)
 
 
 @pytest.mark.parametrize("device", HOPPERS)
@@ -54,7 +61,8 @@ def test_names_say_the_tile():
     for name in HOPPER_TILES:
         tile = "x".join(map(str, table()[name]["tile"]))
         any_ = "any_" if name in HOPPER_ANY else ""
-        assert name == f"sm90_{any_}{tile}" + ("_2x1" if name in HOPPER_PAIRS else "")
+        pair = "_1x2" if name in HOPPER_SWAPPED else "_2x1"
+        assert name == f"sm90_{any_}{tile}" + (pair if name in HOPPER_PAIRS else "")
 
 
 @pytest.mark.parametrize("device", HOPPERS)
@@ -76,9 +84,26 @@ def test_parts_of_k_are_blocks_of_a_cluster(device):
         assert products_by_splits(name, device).keys() == {1}
 
 
+@pytest.mark.parametrize("device", HOPPERS)
+def test_parts_of_k_of_few_rows_or_columns(device):
+    """Blocks of a cluster too, each of 2 steps at least, until an SM has two blocks."""
+    assert len(products_by_splits(HOPPER_STREAM, device)) > 2
+    for (m, n, k), most in [
+        ((16, 24, 65536), 8),
+        ((24, 16, 448), 3),  # 7 steps of 64
+        ((1000, 16, 448), 7),  # 14 of 32
+        ((16, 24, 112), 3),  # 7 of 16, of columns
+        ((16, 40000, 65536), 1),
+    ]:
+        planned = plan(m, n, k, device=device, kernel=HOPPER_STREAM)
+        assert {each.splits for each in planned.candidates} == set(range(1, most + 1))
+        assert all(each.workspace_bytes == 0 for each in planned.candidates)
+    assert plan(3, 5, 128, device=device, kernel=HOPPER_SHALLOW).splits == 1
+
+
 def test_what_they_take_by_name():
     """Any output and epilogue, batches of one stride, and no terms at all."""
-    for name in HOPPER_TILES:
+    for name in HOPPER_KERNELS:
         for options in [
             {"ldc": 601, "align_offset": 16},
             {"out_dtype": torch.float32, "bias": True, "activation": "gelu"},
@@ -91,7 +116,52 @@ def test_what_they_take_by_name():
         assert plan(1, 7, 64, ldb=8, device="H200", kernel=name).kernel == name
 
 
+def test_what_those_for_few_rows_or_columns_take_and_refuse_by_name():
+    """Any address and pitch of the smaller operand; of the larger one, what shared memory holds."""
+    for name, layout in itertools.product(STREAMS, LAYOUTS):
+        for m, n in [(3, 1000), (1000, 3)]:
+            options = {"layout": layout, "lda": 1001, "ldb": 1003, "align_offset": 2}
+            if name == HOPPER_SHALLOW:
+                options["ldb" if m > n else "lda"] = 2**20 + 1
+                options["lda" if m > n else "ldb"] = None
+            chosen = plan(m, n, 117, device="H200", kernel=name, **options)
+            assert chosen.kernel == name and chosen.workspace_bytes == 0
+            assert not chosen.repack_a and not chosen.repack_b
+    for (m, n, k), options, reason in [
+        ((3, 1000, 129), {}, "K is above 128"),
+        ((1000, 3, 128), {"lda": 160}, "rows of the larger operand lie too far apart"),
+        ((3, 1000, 7), {"layout": "nt", "ldb": 400}, "rows of the larger operand lie too far"),
+        ((1000, 3, 7), {"lda": 2**23}, "rows of the larger operand lie too far"),
+    ]:
+        with pytest.raises(RuntimeError, match=f"'{HOPPER_SHALLOW}' can't run .*: {reason}"):
+            plan(m, n, k, device="H200", kernel=HOPPER_SHALLOW, **options)
+        assert plan(m, n, k, device="H200", kernel=HOPPER_STREAM, **options).splits >= 1
+
+
+def test_the_family_considers_them_wherever_they_run():
+    for (m, n, k), options, shallow in [
+        ((4096, 4096, 4096), {}, False),
+        ((4096, 4096, 128), {}, True),
+        ((5, 300, 129), {"layout": "nt"}, False),
+        ((300, 5, 13), {"lda": 150}, True),
+        ((300, 5, 13), {"lda": 160}, False),
+        ((7, 9, 128), {"batch": 50, "align_offset": 2}, True),
+    ]:
+        family = plan(m, n, k, device="H200", kernel="sm90", **options)
+        kernels = {each.kernel for each in family.candidates}
+        assert kernels & set(STREAMS) == {HOPPER_STREAM, *([HOPPER_SHALLOW] if shallow else [])}
+
+
+def test_auto_takes_them_for_few_rows_of_any_alignment():
+    for (m, n, k), kernel in [
+        ((2, 20569856, 13), HOPPER_SHALLOW),
+        ((1, 4095, 4095), HOPPER_STREAM),
+    ]:
+        assert plan(m, n, k, layout="nt", device="H200").kernel == kernel
+
+
 def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
+    any_align = {*HOPPER_ANY, *STREAMS}
     for (m, n, k), options, which, padded in [
         ((4095, 4096, 4095), {}, "a", 4095 * 4096),
         ((512, 640, 504), {"lda": 505}, "a", 512 * 512),
@@ -103,16 +173,17 @@ def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
         ((640, 75, 512), {}, "b", 512 * 96),
         ((640, 45, 512), {}, "b", 512 * 48),
     ]:
-        for name in HOPPER_ANY:
+        for name in (*HOPPER_ANY, HOPPER_STREAM):
             chosen = plan(m, n, k, device="H200", kernel=name, **options)
             assert chosen.workspace_bytes == 0
         for name in set(HOPPER_TILES) - set(HOPPER_ANY):
             with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
                 plan(m, n, k, device="H200", kernel=name, **options)
         family = plan(m, n, k, device="H200", kernel="sm90", **options)
-        assert {each.kernel for each in family.candidates} == set(HOPPER_TILES)
+        wanted = HOPPER_KERNELS if k <= 128 else HOPPER_ANY_K
+        assert {each.kernel for each in family.candidates} == set(wanted)
         for each in family.candidates:
-            copied = which if each.kernel not in HOPPER_ANY else ""
+            copied = which if each.kernel not in any_align else ""
             assert (each.repack_a, each.repack_b) == (copied == "a", copied == "b")
             assert each.workspace_bytes == (2 * padded if copied else 0)
 
@@ -120,9 +191,10 @@ def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
 def test_shallow_products_of_odd_rows_are_not_copied_first():
     for m, n, k in [(3, 59, 2), (310, 7, 10), (5, 4000, 2)]:
         chosen = plan(m, n, k, device="H200", layout="nn")
-        assert chosen.kernel in HOPPER_ANY and not chosen.repack_a and not chosen.repack_b
+        assert table()[chosen.kernel]["any_align"]
+        assert not chosen.repack_a and not chosen.repack_b
     chosen = plan(4095, 4095, 4095, device="H200")
-    assert chosen.kernel not in HOPPER_ANY and chosen.repack_a and chosen.repack_b
+    assert not table()[chosen.kernel]["any_align"] and chosen.repack_a and chosen.repack_b
 
 
 def test_tiles_for_any_alignment_are_not_for_straight_rows():
@@ -139,7 +211,7 @@ def test_what_is_too_large_for_them_is_left_to_the_others():
         ((8, 2**31 - 512, 8), "an extent is 2.31 - 512 or more"),
         ((2**20, 2**20, 64), "c has too many tiles"),
     ]:
-        for name in HOPPER_TILES:
+        for name in HOPPER_KERNELS:
             with pytest.raises(RuntimeError, match=f"'{name}' can't run .*: {reason}"):
                 plan(*shape, device="H200", kernel=name)
         assert plan(*shape, device="H200", kernel="sm90").kernel in production("sm80")

@@ -14,7 +14,7 @@ namespace vitamin {
 namespace {
 
 constexpr int kDepth = 64;  // elements of K in a tile
-constexpr int kRows[] = {8, 16, 32, 64, 128, 192, 256};
+constexpr int kRows[] = {8, 16, 32, 48, 64, 112, 128, 144, 176, 192, 208, 256};
 // Of stages in shared memory.
 constexpr uint32_t kTiles[] = {0, 1024, 49152, 3 * 49152 + 16384};
 
@@ -172,10 +172,12 @@ void steps_and_stages_stay_in_the_address() {
 // Of the production kernels: what their configuration takes for granted of each tile.
 void production_tiles_fit_shared_memory() {
   using namespace sm90;
-  for (const Tile& tile : {k128x256c2, k128x256, k128x192c2, k128x128, k128x64, k64x128c2, k64x64,
-                           k64x128, k32x128, k16x128, k16x64, kAny64x64, kAny16x64}) {
+  for (const Tile& tile :
+       {k128x256c2, k128x256, k128x192c2, k128x208c2, k128x176c2, k128x144c2, k128x144,  k128x128,
+        k128x112c2, k128x112, k128x96c2,  k128x96,    k128x64,    k128x48,    k64x128c2, k64x64,
+        k64x128,    k32x128,  k16x128,    k16x64,     kAny64x64,  kAny16x64}) {
     REQUIRE(tile.n % 8 == 0 && tile.n <= 256, "%d columns are no instruction", tile.n);
-    REQUIRE(tile.swapped || (tile.n % 64 == 0 && tile.boxes() <= 4), "%d columns", tile.n);
+    REQUIRE(tile.boxes() <= 4, "%d columns", tile.n);
     REQUIRE(tile.b_rows(false) % 64 == 0 && tile.b_rows(false) >= tile.n, "%d columns", tile.n);
     REQUIRE(tile.m() * Tile::k * 2 % 1024 == 0, "%d rows", tile.m());
     REQUIRE(tile.staging_bytes() % 8192 == 0, "%d columns", tile.n);

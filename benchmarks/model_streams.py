@@ -1,0 +1,147 @@
+"""The cost model of the kernels for few rows or columns in Python, with constants to vary.
+
+It is predict_stream and predict_shallow of csrc/dispatch/stream_cost.cpp for tight rows of 16 bits.
+A test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from benchmarks.model_sm90 import COST, Constants, Fixed, Way, read_namespace
+from benchmarks.shapes import Shape
+
+STREAM_COST = COST.with_name("stream_cost.cpp")
+STREAM, SHALLOW = "sm90_stream", "sm90_shallow"
+ROW_STEP, COLUMN_STEP, COLUMN_TILE = 32, 16, 64
+SHALLOW_K, SHALLOW_BYTES, THREADS = 128, 160 * 1024, 256
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A problem as these kernels see it: a wide operand and a thin one."""
+
+    wide: int
+    thin: int
+    by_rows: bool  # K is contiguous in the wide one
+    thin_by_rows: bool
+    align: int  # bytes, of the wide one
+
+
+def sides_of(shape: Shape) -> Sides:
+    b_is_wide = shape.n >= shape.m
+    wide, thin = (shape.n, shape.m) if b_is_wide else (shape.m, shape.n)
+    # What there is only one of is contiguous along the other index, however it is called.
+    a_rows = shape.m == 1 or (shape.k > 1 and shape.layout[0] == "n")
+    b_rows = shape.k > 1 and (shape.n == 1 or shape.layout[1] == "t")
+    by_rows, thin_by_rows = (b_rows, a_rows) if b_is_wide else (a_rows, b_rows)
+    pitch = shape.k if by_rows else wide
+    align = math.gcd(2 * pitch, 16) if (wide if by_rows else shape.k) > 1 else 16
+    if shape.batch > 1:
+        align = math.gcd(align, 2 * wide * shape.k)
+    return Sides(wide, thin, by_rows, thin_by_rows, align)
+
+
+def _both(work: float, memory: float, c: Constants) -> float:
+    """Microseconds of work and traffic side by side: of the slower one, and some of the other."""
+    power = c["kStreamNorm"]
+    return (work**power + memory**power) ** (1 / power)
+
+
+class StreamWay:
+    """A number of K parts for a problem: all of it that no constant changes."""
+
+    def __init__(self, shape: Shape, splits: int, given: Fixed):
+        s = sides_of(shape)
+        batch = max(shape.batch, 1)
+        self.given, self.kernel, self.splits, self.by_rows = given, STREAM, splits, s.by_rows
+        self.columns = 8 if s.thin <= 8 else 16 if s.thin <= 16 or not s.by_rows else 32
+        classes = 16 // s.align
+        if s.by_rows:
+            groups = 2 if self.columns <= 16 and s.wide > 16 * 32 * classes else 1
+            rows, extent = 16 * classes * groups, ROW_STEP if groups > 1 else 2 * ROW_STEP
+            steps = math.ceil((shape.k + 8 - s.align // 2) / extent)
+        else:
+            rows, extent = COLUMN_TILE if classes == 1 else COLUMN_TILE - 8, COLUMN_STEP * classes
+            steps = math.ceil(shape.k / extent)
+        thin_tiles = math.ceil(s.thin / self.columns)
+        blocks = math.ceil(s.wide / rows) * thin_tiles * batch
+        # K is split where an SM has less than two blocks, each of two steps at least.
+        self.allowed = splits == 1 or (steps // splits >= 2 and blocks < 2 * given.sm_count)
+        slots = 2 * given.sm_count
+        self.rounds = math.ceil(blocks * splits / slots)
+        self.resident = min(2, math.ceil(blocks * splits / given.sm_count))
+        part = math.ceil(steps / splits) * extent  # of K
+        self.kilobytes = rows * part * 2 / 1024
+        thin_rows = min(s.thin, self.columns)
+        self.transposed_kilobytes = 0 if s.thin_by_rows else thin_rows * part * 2 / 1024
+        self.bytes = 2.0 * batch * (s.wide * shape.k + s.thin * shape.k + s.wide * s.thin)
+
+    def predict(self, c: Constants) -> float:
+        """Microseconds."""
+        per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
+        kilobyte = c["kStreamRowKb"] if self.by_rows else c["kStreamColumnKb"]
+        kilobyte += c["kStreamThinGroup"] * (self.columns / 8 - 1)
+        tile = c["kStreamTileCycles"] + self.resident * self.kilobytes * kilobyte
+        tile += self.resident * self.transposed_kilobytes * c["kStreamTransposed"]
+        work = self.rounds * tile / per_us
+        memory = self.bytes / (self.given.dram * c["kStreamDram"])
+        total = _both(work, memory, c) + c["kStreamStartUs"]
+        if self.splits > 1:
+            total += c["kStreamPartsUs"]
+        return total
+
+
+class ShallowWay:
+    """A problem of shallow K: all of it that no constant changes."""
+
+    def __init__(self, shape: Shape, given: Fixed):
+        s = sides_of(shape)
+        batch = max(shape.batch, 1)
+        self.given, self.kernel, self.splits = given, SHALLOW, 1
+        self.k, self.by_rows = shape.k, s.by_rows
+        self.columns = next(n for n in (2, 4, 8, 16) if s.thin <= n or n == 16)
+        row_bytes = 2 * shape.k if s.by_rows else 0
+        many = s.by_rows and s.wide >= 132 * 8 * THREADS
+        self.rows = 2 if many and row_bytes <= 64 and self.columns <= 8 else 1
+        tile = THREADS * self.rows
+        c_whole = 1 < s.thin <= self.columns and shape.n < shape.m
+        c_whole &= batch == 1 or s.wide * s.thin % 8 == 0
+        c_bytes = tile * s.thin * 2 if c_whole else 0
+        thin_bytes = (4 * self.columns * shape.k + 15) // 16 * 16
+        buffer = (max(tile * row_bytes, c_bytes) + 31) // 16 * 16
+        self.allowed = shape.k <= SHALLOW_K and 2 * buffer + thin_bytes <= SHALLOW_BYTES
+        blocks = math.ceil(s.wide / tile) * math.ceil(s.thin / self.columns) * batch
+        # Whether neighbouring threads write neighbouring values.
+        self.side_by_side = shape.n >= shape.m or s.thin == 1 or c_whole
+        self.resident = min(4, math.ceil(blocks / given.sm_count))
+        self.rounds = math.ceil(blocks / (4 * given.sm_count))
+        self.bytes = 2.0 * batch * (s.wide * shape.k + s.thin * shape.k + s.wide * s.thin)
+
+    def predict(self, c: Constants) -> float:
+        """Microseconds."""
+        per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
+        value = c["kShallowRowValue"] if self.by_rows else c["kShallowValue"]
+        store = c["kShallowStore"] if self.side_by_side else c["kShallowScatter"]
+        row = self.k * (value + c["kShallowProduct"] * self.columns) + store * self.columns
+        tile = c["kShallowTileCycles"] + self.k * c["kShallowDepth"]
+        tile += self.resident * self.rows * row
+        work = self.rounds * tile / per_us
+        memory = self.bytes / (self.given.dram * c["kStreamDram"])
+        return _both(work, memory, c) + c["kShallowStartUs"]
+
+
+AnyWay = Way | StreamWay | ShallowWay
+
+
+def way(shape: Shape, kernel: str, splits: int, given: Fixed) -> AnyWay:
+    """How a production kernel of the Hopper path runs a problem."""
+    if kernel == STREAM:
+        return StreamWay(shape, splits, given)
+    return ShallowWay(shape, given) if kernel == SHALLOW else Way(shape, kernel, splits, given)
+
+
+def read_constants() -> Constants:
+    """Of the tiles, and of the kernels for few rows or columns."""
+    return read_namespace(COST, "hopper") | read_namespace(STREAM_COST, "streams")

@@ -175,6 +175,9 @@ class Way:
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
         self.by_rows = not tile.swapped and splits == 1 and tile.n % 64 == 0
         self.by_tma = self.by_rows and n % 8 == 0
+        # Straight from the accumulators: pairs of columns where rows of c are aligned.
+        pairs = "kDirectStore" if n % 8 == 0 else "kOddStore"
+        self.direct = "kScalarStore" if tile.swapped else pairs
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
         loaded_rows = (
@@ -186,7 +189,7 @@ class Way:
     def _store_cycles(self, c: Constants) -> float:
         """An element of c."""
         if not self.by_rows:
-            return c["kDirectStore"] / self.splits
+            return c[self.direct] / self.splits
         if self.by_tma:
             return 0 if self.hidden else c["kExposedBoxes"]
         return c["kHiddenRows"] if self.hidden else c["kExposedRows"]

@@ -123,6 +123,11 @@ def batched(name):
     return name not in table() or table()[name]["batched"]
 
 
+def most_k(name, k):
+    """k, or the most that the kernel takes."""
+    return min(k, 128) if name == HOPPER_SHALLOW else k
+
+
 def layout_of(name):
     """A layout that the kernel takes, "nn" unless it is made for another."""
     layouts = table()[name]["layouts"] if name in table() else "all"

@@ -83,6 +83,7 @@ def hopper_tile_calls():
         Call(16, 24, 1024, "tt", bias=True, activation="silu", only=HOPPER_TILES),
         Call(16, 24, 640, "tt", only=HOPPER_TILES),
         Call(16, 24, 2048, "tt", only=HOPPER_TILES),
+        Call(16, 24, 8192, "tt", only=HOPPER_TILES),
         Call(61, 47, 1021, "nt", pad=3, wide=True, only=HOPPER_TILES),
         Call(40, 24, 1536, "nt", batch=(2,), out="padded", only=HOPPER_TILES),
         Call(136, 72, 72, "tn", batch=(3,), only=HOPPER_TILES),

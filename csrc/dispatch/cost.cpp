@@ -26,31 +26,33 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.08714;       // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.7613;           // of the boost clock, at the power limit
+constexpr double kLaunchUs = 0.06488;       // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.8002;           // of the boost clock, at the power limit
 constexpr double kStartCycles = 1859;       // first loads, last stores
 constexpr double kSmallStartCycles = 1820;  // of blocks that share an SM
-constexpr double kTileCycles = 984.3;       // between two tiles
-constexpr double kWgmma = 1.012;            // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.023;           // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 210;        // least time of a k-tile
-constexpr double kRow = 1.916;              // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.139;       // that does not begin at a multiple of 64 bytes
-constexpr double kSplitRow = 3.204;         // nor of 32 bytes
-constexpr double kRowBeyond = 2.429;        // beyond the matrix
-constexpr double kCopiedRow = 28.8;         // by threads, of 16-byte alignment, 8-byte, ...
-constexpr double kCopiedRow8 = 23.56, kCopiedRow4 = 33.52, kCopiedRow2 = 47.88, kStridedRow = 100;
-constexpr double kDirectStore = 0.2055;    // cycles an element that is stored from the accumulators
-constexpr double kExposedBoxes = 0.06034;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.2028;    // in rows
-constexpr double kHiddenRows = 0.171;      // in rows under the products of the next tile
-constexpr double kCopyUs = 1.617;          // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.2304;       // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.1715, kReduceColumnsUs = 0.7156;
-constexpr double kInTurnUs = 1.401;    // of a launch that waits for the end of the one before
-constexpr double kUneven = 0.06967;    // what traffic suffers where some SMs have more blocks
-constexpr double kL2OverDram = 3.419;  // what L2 adds to the memory's rate
-constexpr double kNorm = 3.009;        // how sharply the slower of products and traffic decides
+constexpr double kTileCycles = 1169;        // between two tiles
+constexpr double kWgmma = 1.02;             // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.024;           // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 222.5;      // least time of a k-tile
+constexpr double kRow = 1.943;              // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.482;       // that does not begin at a multiple of 64 bytes
+constexpr double kSplitRow = 3.088;         // nor of 32 bytes
+constexpr double kRowBeyond = 3.097;        // beyond the matrix
+constexpr double kCopiedRow = 31.03;        // by threads, of 16-byte alignment, 8-byte, ...
+constexpr double kCopiedRow8 = 24.1, kCopiedRow4 = 35.1, kCopiedRow2 = 47.04, kStridedRow = 100;
+constexpr double kDirectStore = 0.1922;    // cycles an element that is stored from the accumulators
+constexpr double kScalarStore = 0.35;      // by tiles whose rows are columns of c, one by one
+constexpr double kOddStore = 1.0;          // one by one in rows of any alignment: 1882x9788x20
+constexpr double kExposedBoxes = 0.06461;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.2346;    // in rows
+constexpr double kHiddenRows = 0.2164;     // in rows under the products of the next tile
+constexpr double kCopyUs = 1.511;          // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.2225;       // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.1824, kReduceColumnsUs = 0.7272;
+constexpr double kInTurnUs = 1.256;    // of a launch that waits for the end of the one before
+constexpr double kUneven = 0.07484;    // what traffic suffers where some SMs have more blocks
+constexpr double kL2OverDram = 3.055;  // what L2 adds to the memory's rate
+constexpr double kNorm = 3.006;        // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -157,7 +159,12 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
       std::max({m / 16 * wgmma * resident, hopper::kStageCycles, copies * resident});
   const bool by_rows = !swapped && launch.splits == 1 && n % 64 == 0 && p.rows_of_16_bits();
   const bool hidden = k_tiles >= n / 64;
-  const double store = !by_rows       ? hopper::kDirectStore / launch.splits
+  // As store_accumulators() does: pairs of columns where rows of c are aligned.
+  const bool pairs = p.c.layout == Layout::kRow && p.c.align == 16;
+  const double direct = swapped ? hopper::kScalarStore
+                        : pairs ? hopper::kDirectStore
+                                : hopper::kOddStore;
+  const double store = !by_rows       ? direct / launch.splits
                        : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
                                       : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
   const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * m * n * resident;

@@ -9,27 +9,27 @@ namespace {
 
 // Fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace streams {
-constexpr double kStreamClock = 0.7053;     // of the boost clock
-constexpr double kStreamDram = 1.036;       // of what a copy reaches of the memory's rate
-constexpr double kStreamNorm = 2.784;       // how sharply the slower of work and traffic decides
-constexpr double kStreamStartUs = 1.899;    // launch, first loads
-constexpr double kStreamTileCycles = 3363;  // loads of the thin operand, sums, stores
+constexpr double kStreamClock = 0.7052;     // of the boost clock
+constexpr double kStreamDram = 1.028;       // of what a copy reaches of the memory's rate
+constexpr double kStreamNorm = 2.382;       // how sharply the slower of work and traffic decides
+constexpr double kStreamStartUs = 1.972;    // launch, first loads
+constexpr double kStreamTileCycles = 3242;  // loads of the thin operand, sums, stores
 constexpr double kStreamRowKb =
     33.79;  // cycles for a KB of the wide operand, where K is contiguous
-constexpr double kStreamColumnKb = 57.33;   // where it isn't
-constexpr double kStreamThinGroup = 19.68;  // and for 8 more columns of the thin operand
+constexpr double kStreamColumnKb = 54.81;   // where it isn't
+constexpr double kStreamThinGroup = 20.66;  // and for 8 more columns of the thin operand
 constexpr double kStreamTransposed =
     94.06;                                 // for a KB of the thin one, if K isn't contiguous in it
-constexpr double kStreamPartsUs = 0.9073;  // of a split K
-constexpr double kShallowStartUs = 1.451;
-constexpr double kShallowTileCycles = 774.7;
-constexpr double kShallowDepth = 6.925;  // cycles for an index of K, however little there is to do
+constexpr double kStreamPartsUs = 0.8749;  // of a split K
+constexpr double kShallowStartUs = 1.438;
+constexpr double kShallowTileCycles = 724.6;
+constexpr double kShallowDepth = 7.279;  // cycles for an index of K, however little there is to do
 constexpr double kShallowRowValue =
     16.63;  // for a value of the wide operand by each thread of a block
-constexpr double kShallowValue = 13.27;    // where K is not contiguous in it
-constexpr double kShallowProduct = 2.239;  // for a product
-constexpr double kShallowStore = 22.98;    // for a value of c
-constexpr double kShallowScatter = 441.6;  // that lies apart from those of other threads
+constexpr double kShallowValue = 14.74;    // where K is not contiguous in it
+constexpr double kShallowProduct = 2.146;  // for a product
+constexpr double kShallowStore = 25;       // for a value of c
+constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
 }  // namespace streams
 
 double norm(double x, double y) {

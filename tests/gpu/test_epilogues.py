@@ -13,6 +13,7 @@ from calls import (
     kernel_names,
     kernels_here,
     layout_of,
+    most_k,
     padded,
     padded_pairs,
 )
@@ -64,10 +65,12 @@ def test_float32_output_is_not_rounded(device, dtype):
     a = torch.randint(-31, 32, (130, 4096), device=device).to(dtype)
     b = torch.randint(-31, 32, (4096, 72), device=device).to(dtype)
     pairs = {"nn": (a, b), "nt": (a, b.mT.contiguous().mT)}
-    want = (a.double() @ b.double()).float()
-    assert not want.eq(want.to(dtype).float()).all()
     for name in kernels_here():
+        k = most_k(name, 4096)
         a, b = pairs[layout_of(name)]
+        a, b = a[:, :k], b[:k]
+        want = (a.double() @ b.double()).float()
+        assert not want.eq(want.to(dtype).float()).all()
         out = torch.ops.vitamin.hgemm(a, b, kernel=name, out_dtype=torch.float32)
         assert out.dtype == torch.float32
         assert torch.equal(out, want), name

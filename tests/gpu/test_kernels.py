@@ -16,6 +16,7 @@ from calls import (
     kernel_names,
     kernels_here,
     layout_of,
+    most_k,
     need_memory,
     padded_pairs,
     production,
@@ -154,7 +155,9 @@ def test_result_does_not_depend_on_other_rows(device, dtype):
     """A row's values are those that it has alone in the same tile: none leaks into another."""
     pairs = padded_pairs(200, 136, 264, dtype, device)
     for name in kernels_here():
+        k = most_k(name, 264)
         a, b = pairs[layout_of(name)]
+        a, b = a[:, :k], b[:k]
         whole = torch.ops.vitamin.hgemm(a, b, kernel=name)
         changed = a.clone()
         changed[100:] = math.nan

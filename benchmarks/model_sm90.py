@@ -176,7 +176,7 @@ class Way:
         self.by_rows = not tile.swapped and splits == 1 and tile.n % 64 == 0
         self.by_tma = self.by_rows and n % 8 == 0
         # Straight from the accumulators: pairs of columns where rows of c are aligned.
-        pairs = "kDirectStore" if n % 8 == 0 else "kOddStore"
+        pairs = "kDirectStore" if n % 8 == 0 or m * batch == 1 else "kOddStore"
         self.direct = "kScalarStore" if tile.swapped else pairs
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)

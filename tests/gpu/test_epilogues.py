@@ -68,7 +68,8 @@ def test_float32_output_is_not_rounded(device, dtype):
     for name in kernels_here():
         k = most_k(name, 4096)
         a, b = pairs[layout_of(name)]
-        a, b = a[:, :k], b[:k]
+        if k < len(b):
+            a, b = a[:, :k].contiguous(), b[:k].contiguous()
         want = (a.double() @ b.double()).float()
         assert not want.eq(want.to(dtype).float()).all()
         out = torch.ops.vitamin.hgemm(a, b, kernel=name, out_dtype=torch.float32)

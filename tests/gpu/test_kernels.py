@@ -157,7 +157,8 @@ def test_result_does_not_depend_on_other_rows(device, dtype):
     for name in kernels_here():
         k = most_k(name, 264)
         a, b = pairs[layout_of(name)]
-        a, b = a[:, :k], b[:k]
+        if k < len(b):
+            a, b = a[:, :k].contiguous(), b[:k].contiguous()
         whole = torch.ops.vitamin.hgemm(a, b, kernel=name)
         changed = a.clone()
         changed[100:] = math.nan

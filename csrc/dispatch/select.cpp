@@ -162,9 +162,13 @@ std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& dev
     add_entry(problem, device, entry, by_name, &list);
   }
   // What TMA can't read, nor a copy be made of (batches of several strides, large views of little
-  // memory), is sm80's.
-  if (list.empty() && std::strcmp(kernel, kHopperFamily) == 0 && device.cc == kHopper) {
-    return candidates(problem, device, kAmpereFamily);
+  // memory), is sm80's too.
+  const bool by_tiles = std::any_of(list.begin(), list.end(), [](const Candidate& candidate) {
+    return candidate.launch.kernel->work == Work::kTiles;
+  });
+  if (!by_tiles && std::strcmp(kernel, kHopperFamily) == 0 && device.cc == kHopper) {
+    const std::vector<Candidate> more = candidates(problem, device, kAmpereFamily);
+    list.insert(list.end(), more.begin(), more.end());
   }
   std::stable_sort(list.begin(), list.end(), [](const Candidate& x, const Candidate& y) {
     return x.launch.predicted_us < y.launch.predicted_us;

@@ -54,54 +54,50 @@ const char* unsupported_by_shallow(const Problem& p) {
   return bytes > kShallowBytes ? "rows of the larger operand lie too far apart" : nullptr;
 }
 
-KernelEntry stream(const char* name, const char* what, Work work, int smem_bytes,
-                   const char* (*unsupported)(const Problem&), LaunchFunction launch) {
+// What all kernels of the family have in common.
+KernelEntry family_entry(const char* name, const char* what, LaunchFunction launch) {
   KernelEntry e{};
   e.name = name;
   e.family = "sm90";
   e.what = what;
   e.min_cc = kHopper;
   e.max_cc = kHopper;
-  e.tile_m = 8;
-  e.tile_n = kStreamColumnTile;
-  e.tile_k = kStreamRowStep;
-  e.work = work;
   e.splits_in_cluster = true;
-  e.threads = 256;
-  e.smem_bytes = smem_bytes;
-  e.blocks_per_sm = 2;
   e.main_loop_share = 1;
   e.layouts = "all";
   e.batched = true;
-  e.any_align = true;
-  e.unsupported = unsupported;
   e.launch = launch;
   return e;
 }
 
+KernelEntry stream(const char* name, const char* what, Work work, int smem_bytes,
+                   const char* (*unsupported)(const Problem&), LaunchFunction launch) {
+  KernelEntry e = family_entry(name, what, launch);
+  e.tile_m = 8;
+  e.tile_n = kStreamColumnTile;
+  e.tile_k = kStreamRowStep;
+  e.work = work;
+  e.threads = 256;
+  e.smem_bytes = smem_bytes;
+  e.blocks_per_sm = 2;
+  e.any_align = true;
+  e.unsupported = unsupported;
+  return e;
+}
+
 KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, LaunchFunction launch) {
-  KernelEntry e{};
-  e.name = name;
-  e.family = "sm90";
-  e.what = what;
-  e.min_cc = kHopper;
-  e.max_cc = kHopper;
+  KernelEntry e = family_entry(name, what, launch);
   e.tile_m = t.swapped ? t.n : t.m();
   e.tile_n = t.swapped ? t.m() : t.n;
   e.tile_k = t.k;
   e.stages = t.stages_of(true);
   e.cluster = t.cluster;
   e.swapped = t.swapped;
-  e.splits_in_cluster = true;
   e.threads = t.threads();
   e.smem_bytes = std::max(t.smem_bytes(true), t.smem_bytes(false));
   e.blocks_per_sm = t.blocks_per_sm;
-  e.main_loop_share = 1;
-  e.layouts = "all";
-  e.batched = true;
   e.any_align = t.copies;
   e.unsupported = t.copies ? unsupported : unsupported_by_tma;
-  e.launch = launch;
   return e;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cost.h"
 #include "overrides.h"
+#include "span.h"
 #include "stream_shape.h"
 #include "workspace.h"
 
@@ -45,14 +46,6 @@ std::string device_refusal(const KernelEntry& entry, const DeviceFacts& device) 
   return {};
 }
 
-// Elements from the first to the last of an operand.
-int64_t span(const Matrix& matrix, int64_t rows, int64_t columns, const Batch& batch,
-             const int64_t* batch_strides) {
-  int64_t last = (rows - 1) * matrix.row_stride + (columns - 1) * matrix.col_stride;
-  for (int d = 0; d < batch.dims; ++d) last += (batch.size[d] - 1) * batch_strides[d];
-  return last + 1;
-}
-
 // A view whose elements overlap may be far larger than its memory: it is read where it lies.
 bool may_repack(const Problem& p, Operand operand) {
   const Repacked to = repacked(p, operand);
@@ -76,10 +69,9 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   constexpr int64_t kMaxWorkspace = int64_t(1) << 30;
   const KernelEntry& entry = *launch.kernel;
   const bool streams = entry.work != Work::kTiles;
-  const int64_t k_tiles =
-      streams ? stream_shape(problem).steps : (problem.k + entry.tile_k - 1) / entry.tile_k;
-  const int64_t tiles =
-      streams ? stream_shape(problem).blocks : tile_count(problem, entry.tile_m, entry.tile_n);
+  const StreamShape stream = streams ? stream_shape(problem) : StreamShape();
+  const int64_t k_tiles = streams ? stream.steps : (problem.k + entry.tile_k - 1) / entry.tile_k;
+  const int64_t tiles = streams ? stream.blocks : tile_count(problem, entry.tile_m, entry.tile_n);
   // Clusters have up to 8 blocks.
   const bool whole = entry.cluster > 1 || entry.work == Work::kShallow;
   const int most = !entry.splits_in_cluster ? kMaxSplits : whole ? 1 : 8;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../common/cluster_launch.cuh"
+#include "../dispatch/span.h"
 #include "../dispatch/stream_shape.h"
 #include "stream_columns.cuh"
 #include "stream_rows.cuh"
@@ -14,9 +15,7 @@ namespace vitamin::sm90 {
 // Where the memory of an operand ends.
 inline const void* end_of(const Matrix& x, int64_t rows, int64_t columns, const Batch& batch,
                           const int64_t* strides) {
-  int64_t last = (rows - 1) * x.row_stride + (columns - 1) * x.col_stride;
-  for (int d = 0; d < batch.dims; ++d) last += (batch.size[d] - 1) * strides[d];
-  return static_cast<const char*>(x.data) + 2 * (last + 1);
+  return static_cast<const char*>(x.data) + 2 * span(x, rows, columns, batch, strides);
 }
 
 template <class T, class S, int Columns>

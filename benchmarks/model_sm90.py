@@ -53,35 +53,57 @@ class Tile:
 
     m: int
     n: int
-    cluster: int
+    cluster: tuple[int, int]  # blocks of a cluster, below each other and side by side in c
     swapped: bool
-    by_threads: bool  # warps copy what is multiplied, not TMA
 
     @property
     def blocks_per_sm(self) -> int:
-        return 2 if self.m == 64 and self.cluster == 1 else 1
+        return 2 if self.m == 64 and self.n in (16, 64) else 1
+
+    @property
+    def in_c(self) -> tuple[int, int]:
+        """Rows and columns of c."""
+        return (self.n, self.m) if self.swapped else (self.m, self.n)
 
 
 def tile_of(kernel: str) -> Tile:
     """The tile that the name of an sm90 kernel tells."""
-    match = re.fullmatch(r"sm90_(any_)?(\d+)x(\d+)x64(_2x1|_1x2)?", kernel)
+    match = re.fullmatch(r"sm90_(\d+)x(\d+)x64(?:_(\d)x(\d))?", kernel)
     if match is None:
         raise ValueError(f"kernel is {kernel!r}; wanted a tile of the family sm90")
-    by_threads = match[1] is not None
-    rows, columns = int(match[2]), int(match[3])
-    cluster = 2 if match[4] else 1
-    # One of the sides is 64 or 128 rows of wgmma; of the single blocks of 64x128, the 128 columns.
-    if rows not in (64, 128) or (rows, columns, cluster) == (64, 128, 1):
-        return Tile(columns, rows, cluster, True, by_threads)
-    return Tile(rows, columns, cluster, False, by_threads)
+    rows, columns = int(match[1]), int(match[2])
+    cluster = int(match[3] or 1), int(match[4] or 1)
+    # One of the sides is 64, 128 or 192 rows of wgmma. Of two such it is the rows of c, but for the
+    # columns of 192x128, and of 64x128 where blocks below each other share nothing.
+    if columns in (64, 128):
+        swapped = rows not in (64, 128) or (rows, columns, cluster[0]) == (64, 128, 1)
+    else:
+        swapped = rows not in (64, 128, 192)
+    if swapped:
+        return Tile(columns, rows, cluster, True)
+    return Tile(rows, columns, cluster, False)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of 128 bytes that bring a k-tile of an operand, a block's share of them."""
+    """Rows of 128 bytes that bring a k-tile of an operand."""
 
     count: float
     constant: str  # that tells the cycles of one
+    shared_constant: str  # and of one that others copy parts of
+    share: int  # blocks that ask for a part of them each, and take in all
+    beyond: float  # rows that the boxes of parts reach beyond the matrix
+
+    def asked(self, c: Constants) -> float:
+        """What a block asks the L2 for, in straight rows."""
+        requests = self.constant.replace("Row", "Requests")
+        return self.count / self.share * c.get(requests, 1.0)
+
+    def cycles(self, c: Constants) -> float:
+        one = c[self.constant]
+        if self.share > 1:
+            one = max(one / self.share, c[self.shared_constant])
+        return self.count * one + self.beyond * c["kRowBeyond"]
 
 
 @dataclass(frozen=True)
@@ -105,17 +127,21 @@ class Operand:
         step = 8 if self.inner < 64 else 32 if self.inner < 512 else 64
         return 2.0 * self.outer * (-(-self.inner // step) * step)
 
-    def rows(self, tile: int, by_threads: bool) -> Rows:
+    def rows(self, tile: int, share: int) -> Rows:
         extent = self.outer if self.k_major else self.inner
         granule = 8 if self.k_major else 64
         count = math.ceil(min(extent, tile) / granule) * granule
-        if by_threads:
-            constant = "kCopiedRow" + ("" if self.align == 16 else str(self.align))
+        # Of which less than 128 bytes lie in the matrix.
+        short = self.inner < TILE_K
+        if short:
+            constant = "kShortRow"
         elif self.straight or self.copy_bytes:
             constant = "kRow"
         else:
             constant = "kCrookedRow" if self.pitch % 16 == 0 else "kSplitRow"
-        return Rows(count, constant)
+        beyond = max(0, tile - count) if self.k_major and share > 1 else 0
+        shared = "kSharedShortRow" if short else "kSharedRow"
+        return Rows(count, constant, shared, share, beyond)
 
     @property
     def pitch(self) -> int:
@@ -139,52 +165,44 @@ class Way:
         batch = max(shape.batch, 1)
         # A single row is contiguous along K, however it is called.
         a_k_major, b_k_major = shape.layout[0] == "n" or m == 1, shape.layout[1] == "t"
-        a_tile, b_tile = (tile.n, tile.m) if tile.swapped else (tile.m, tile.n)
+        a_tile, b_tile = tile.in_c
+        below, beside = tile.cluster
         a = Operand(m, k, True) if a_k_major else Operand(k, m, False)
         b = Operand(n, k, True) if b_k_major else Operand(k, n, False)
-        a_rows, b_rows = a.rows(a_tile, tile.by_threads), b.rows(b_tile, tile.by_threads)
-        # What blocks of a cluster share is the operand that gives the n columns.
-        self.own, self.shared = (b_rows, a_rows) if tile.swapped else (a_rows, b_rows)
-        self.copied = 0 if tile.by_threads else batch * (a.copy_bytes + b.copy_bytes)
-        self.cluster = tile.cluster
-        self.beyond = max(0, tile.n - self.shared.count) if tile.cluster > 1 else 0
+        self.rows = (
+            a.rows(a_tile, beside),
+            b.rows(b_tile, below),
+        )
+        self.copied = batch * (a.copy_bytes + b.copy_bytes)
 
-        long, short = (n, m) if tile.swapped else (m, n)
-        groups = math.ceil(long / (tile.m * tile.cluster)) * math.ceil(short / tile.n) * batch
-        blocks = tile.cluster * splits
+        groups = math.ceil(m / (a_tile * below)) * math.ceil(n / (b_tile * beside)) * batch
+        blocks = below * beside * splits
         # K is split only where all parts run at once, and have two k-tiles.
         whole_k_tiles = math.ceil(k / TILE_K)
         in_parts = (
-            tile.cluster == 1
+            blocks <= 8
             and whole_k_tiles // splits >= 2
-            and groups < given.sm_count
-            and groups <= given.slots(splits) * tile.blocks_per_sm
+            and math.ceil(m / a_tile) * math.ceil(n / b_tile) * batch < given.sm_count
+            and groups <= given.slots(blocks) * tile.blocks_per_sm
         )
-        # What TMA reads well is not for threads to copy.
-        well = a.straight and b.straight
-        self.allowed = (splits == 1 or in_parts) and not (tile.by_threads and well)
-        self.rounds = math.ceil(groups / max(1, given.slots(blocks) * tile.blocks_per_sm))
-        # Blocks that share an SM, and how many more some SMs have than the mean.
-        self.resident = min(tile.blocks_per_sm, math.ceil(groups * blocks / given.sm_count))
-        most = self.rounds * self.resident * given.sm_count / (groups * blocks)
-        self.uneven = max(0.0, min(2.0, most) - 1)
-        half, nearly_all = given.sm_count / 2, given.sm_count * 0.9
-        self.in_turn = splits > 1 and half < groups * blocks < nearly_all
+        self.allowed = splits == 1 or in_parts
+        slots = max(1, given.slots(blocks))  # with a block an SM
+        self.rounds = math.ceil(groups / (slots * tile.blocks_per_sm))
+        # Blocks that share an SM.
+        self.resident = min(tile.blocks_per_sm, math.ceil(groups / slots))
+        self.clusters = below * beside > 1
+        self.crowd = min(1.0, max(0.0, 2 * groups * blocks / given.sm_count - 1))
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
         self.by_rows = not tile.swapped and splits == 1 and tile.n % 64 == 0
         self.by_tma = self.by_rows and n % 8 == 0
-        # Straight from the accumulators: pairs of columns where rows of c are aligned.
-        pairs = "kDirectStore" if n % 8 == 0 or m * batch == 1 else "kOddStore"
-        self.direct = "kScalarStore" if tile.swapped else pairs
+        # Straight from the accumulators: in pieces of 16 bytes where rows of c consist of them.
+        elements = "kScalarStore" if tile.swapped else "kOddStore"
+        self.direct = "kDirectStore" if n % 8 == 0 else elements
         self.hidden = self.k_tiles >= tile.n // 64
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
-        loaded_rows = (
-            tile.m * min(1.0, long / tile.m) + tile.n * min(1.0, short / tile.n) / tile.cluster
-        )
-        loaded = groups * blocks * self.k_tiles * TILE_K * 2.0 * loaded_rows
-        self.from_l2 = max(0.0, loaded - self.bytes)
+        self.tiles_loaded = groups * blocks * self.k_tiles
 
     def _store_cycles(self, c: Constants) -> float:
         """An element of c."""
@@ -196,11 +214,7 @@ class Way:
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
-        # Each block of a cluster asks for a part of what is shared, and takes in all of it; boxes
-        # of parts reach beyond the matrix.
-        asked = c[self.shared.constant] / self.cluster
-        copies = self.own.count * c[self.own.constant]
-        copies += self.shared.count * max(asked, c["kRow"]) + self.beyond * c["kRowBeyond"]
+        copies = sum(rows.cycles(c) for rows in self.rows)
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
         products = self.m // 16 * wgmma
         k_tile = max(products * self.resident, c["kStageCycles"], copies * self.resident)
@@ -210,10 +224,12 @@ class Way:
         start = c["kSmallStartCycles" if self.small else "kStartCycles"] / per_us
         tensor = self.rounds * tile / per_us + start
         dram = self.given.dram
-        traffic = self.bytes / dram + self.from_l2 / (dram * c["kL2OverDram"])
-        memory = traffic * (1 + c["kUneven"] * self.uneven) + start
+        asked = 128 * self.tiles_loaded * sum(rows.asked(c) for rows in self.rows)
+        traffic = self.bytes / dram + max(0.0, asked - self.bytes) / (dram * c["kL2OverDram"])
+        memory = traffic + start
         total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
-        total += c["kLaunchUs"] + self.in_turn * c["kInTurnUs"]
+        total += c["kLaunchUs"] + self.clusters * c["kClusterUs"]
+        total += self.crowd * c["kCrowdUs"]
         if self.copied:
             total += c["kCopyUs"] + 2 * self.copied / self.given.dram
         if self.splits > 1:

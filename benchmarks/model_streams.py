@@ -1,7 +1,7 @@
-"""The cost model of the kernels for few rows or columns in Python, with constants to vary.
+"""The cost model of the kernels for few rows or columns, or shallow K, with constants to vary.
 
-It is predict_stream and predict_shallow of csrc/dispatch/stream_cost.cpp for tight rows of 16 bits.
-A test holds the two together.
+It is predict_stream, predict_shallow and predict_once of csrc/dispatch/stream_cost.cpp for tight
+rows of 16 bits. A test holds the two together.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from benchmarks.model_sm90 import COST, Constants, Fixed, Way, read_namespace
+from benchmarks.model_sm90 import COST, Constants, Fixed, Operand, Way, read_namespace
 from benchmarks.shapes import Shape
 
 STREAM_COST = COST.with_name("stream_cost.cpp")
-STREAM, SHALLOW = "sm90_stream", "sm90_shallow"
+STREAM, SHALLOW, ONCE = "sm90_stream", "sm90_shallow", "sm90_once"
+ONCE_BLOCKS = 5  # of an SM
 ROW_STEP, COLUMN_STEP, COLUMN_TILE = 32, 16, 64
 SHALLOW_K, SHALLOW_BYTES, THREADS = 128, 160 * 1024, 256
 
@@ -29,12 +30,19 @@ class Sides:
     align: int  # bytes, of the wide one
 
 
+def along_k(shape: Shape) -> tuple[bool, bool]:
+    """Whether K is contiguous in a, and in b.
+
+    What there is only one of is contiguous along the other index, however it is called.
+    """
+    a_rows = shape.m == 1 or (shape.k > 1 and shape.layout[0] == "n")
+    return a_rows, shape.k > 1 and (shape.n == 1 or shape.layout[1] == "t")
+
+
 def sides_of(shape: Shape) -> Sides:
     b_is_wide = shape.n >= shape.m
     wide, thin = (shape.n, shape.m) if b_is_wide else (shape.m, shape.n)
-    # What there is only one of is contiguous along the other index, however it is called.
-    a_rows = shape.m == 1 or (shape.k > 1 and shape.layout[0] == "n")
-    b_rows = shape.k > 1 and (shape.n == 1 or shape.layout[1] == "t")
+    a_rows, b_rows = along_k(shape)
     by_rows, thin_by_rows = (b_rows, a_rows) if b_is_wide else (a_rows, b_rows)
     pitch = shape.k if by_rows else wide
     align = math.gcd(2 * pitch, 16) if (wide if by_rows else shape.k) > 1 else 16
@@ -132,14 +140,55 @@ class ShallowWay:
         return _both(work, memory, c) + c["kShallowStartUs"]
 
 
-AnyWay = Way | StreamWay | ShallowWay
+class OnceWay:
+    """A problem of shallow K, a tile of 64x64 a block: all of it that no constant changes."""
+
+    def __init__(self, shape: Shape, given: Fixed):
+        m, n, k, batch = shape.m, shape.n, shape.k, max(shape.batch, 1)
+        self.given, self.kernel, self.splits = given, ONCE, 1
+        self.allowed = k <= SHALLOW_K
+        rows, columns = min(m, 64), min(n, 64)
+        blocks = math.ceil(m / 64) * math.ceil(n / 64) * batch
+        self.resident = min(ONCE_BLOCKS, math.ceil(blocks / given.sm_count))
+        self.rounds = math.ceil(blocks / (ONCE_BLOCKS * given.sm_count))
+        a_rows, b_rows = along_k(shape)
+        a = Operand(m, k, True) if a_rows else Operand(k, m, False)
+        b = Operand(n, k, True) if b_rows else Operand(k, n, False)
+        self.kilobytes = [
+            (count * k * 2 / 1024, "kOnceKb" + ("" if align == 16 else str(align)))
+            for count, align in (
+                (rows, self._align(a, batch)),
+                (columns, self._align(b, batch)),
+            )
+        ]
+        self.store = "kOnceStore" if n % 8 == 0 else "kOnceOddStore"
+        self.values = rows * columns
+        self.bytes = 2.0 * batch * (m * k + k * n + m * n)
+
+    @staticmethod
+    def _align(x: Operand, batch: int) -> int:
+        return math.gcd(x.align, 2 * x.outer * x.inner) if batch > 1 else x.align
+
+    def predict(self, c: Constants) -> float:
+        """Microseconds."""
+        per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
+        copies = sum(kilobytes * c[constant] for kilobytes, constant in self.kilobytes)
+        tile = c["kOnceTileCycles"] + self.resident * (copies + c[self.store] * self.values)
+        work = self.rounds * tile / per_us
+        memory = self.bytes / (self.given.dram * c["kStreamDram"])
+        return _both(work, memory, c) + c["kOnceStartUs"]
+
+
+AnyWay = Way | StreamWay | ShallowWay | OnceWay
 
 
 def way(shape: Shape, kernel: str, splits: int, given: Fixed) -> AnyWay:
     """How a production kernel of the Hopper path runs a problem."""
     if kernel == STREAM:
         return StreamWay(shape, splits, given)
-    return ShallowWay(shape, given) if kernel == SHALLOW else Way(shape, kernel, splits, given)
+    if kernel == SHALLOW:
+        return ShallowWay(shape, given)
+    return OnceWay(shape, given) if kernel == ONCE else Way(shape, kernel, splits, given)
 
 
 def read_constants() -> Constants:

@@ -12,17 +12,18 @@ from benchmarks.shapes import CLASSES
 PALETTE = (
     *("#0072B2", "#56B4E9", "#882255", "#7B3F00", "#FFB6A6", "#009E73", "#E69F00", "#44AA99"),
     *("#999933", "#D55E00", "#F0E442", "#CC79A7", "#AA4499", "#BBBBBB", "#666666", "#332288"),
-    "#000000",
+    *("#000000", "#117733", "#DDCC77", "#D73027"),
 )
-OTHER_WIDTHS = ("48", "96", "112", "144", "176", "208")  # no multiples of 64
+OTHER_WIDTHS = ("48", "96", "112", "144", "160", "176", "208")  # no multiples of 64
 
 
 def _legend_title(title: str) -> str:
-    """Of a tile by its title: the other widths have one for all that are turned the same way."""
-    rows, _, columns = title.split()[0].partition("x")
+    """Of a tile in all its clusters; the other widths have one for all that are turned alike."""
+    tile = title.split()[0]
+    rows, _, columns = tile.partition("x")
     if columns in OTHER_WIDTHS:
-        return "128 x other widths"
-    return "other widths x 128" if rows in OTHER_WIDTHS else title
+        return "rows x other widths"
+    return "other widths x columns" if rows in OTHER_WIDTHS else tile
 
 
 LEGEND = {tile: _legend_title(title) for tile, title in portfolio.TILES.items()}

@@ -10,6 +10,8 @@ import torch
 from reference import INT_OF, judge, nan_filled_empty, operand
 
 import vitamin_hgemm
+from vitamin_hgemm import _overrides, planning
+from vitamin_hgemm._library import planner
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 # Families of production kernels: each takes every problem on the devices that it is for.
@@ -35,45 +37,77 @@ HOPPER_STUDIES = (
     *(f"sm90_v11_{order}" for order in ("row", "grouped", "serpentine")),
     *(f"sm90_v11_{order}_nc" for order in ("row", "grouped", "serpentine", "hilbert")),
 )
-# Production kernels of the Hopper path: those of pairs of blocks, and those that may split K; of
-# these, those that take rows of any alignment, and those for few rows of c. Swapped: rows of c are
-# columns of what is multiplied. Tiles of the widths that are no multiples of 64 serve both ways.
-WIDTHS_OF_PAIRS, WIDTHS = (96, 112, 144, 176, 208), (48, 96, 112, 144)
-HOPPER_PAIRS = (
-    "sm90_128x256x64_2x1",
-    "sm90_128x192x64_2x1",
-    "sm90_64x128x64_2x1",
-    *(f"sm90_128x{width}x64_2x1" for width in WIDTHS_OF_PAIRS),
-    *(f"sm90_{width}x128x64_1x2" for width in WIDTHS_OF_PAIRS),
-)
-HOPPER_ANY = ("sm90_any_64x64x64", "sm90_any_16x64x64")
-HOPPER_FEW_ROWS = (
-    "sm90_64x128x64",
-    "sm90_32x128x64",
-    "sm90_16x128x64",
-    "sm90_16x64x64",
-    "sm90_any_16x64x64",
-)
-HOPPER_SPLIT = (
-    "sm90_128x256x64",
-    "sm90_128x128x64",
-    "sm90_128x64x64",
-    "sm90_64x64x64",
-    "sm90_any_64x64x64",
-    *(f"sm90_128x{width}x64" for width in WIDTHS),
-    *(f"sm90_{width}x128x64" for width in WIDTHS),
-    *HOPPER_FEW_ROWS,
-)
-HOPPER_SWAPPED = (
-    *HOPPER_FEW_ROWS,
-    *(f"sm90_{width}x128x64" for width in WIDTHS),
-    *(f"sm90_{width}x128x64_1x2" for width in WIDTHS_OF_PAIRS),
-)
-HOPPER_TILES = (*HOPPER_PAIRS, *HOPPER_SPLIT)
-# For few rows or columns: the one that takes every K, and the one for K up to 128.
-HOPPER_STREAM, HOPPER_SHALLOW = "sm90_stream", "sm90_shallow"
+# Tiles of the production Hopper kernel, with the clusters that they come in: blocks below each
+# other in c, which share tiles of b, x blocks side by side, which share tiles of a.
+UNSWAPPED = {
+    "128x256": "1x1 2x1 1x2",
+    "128x208": "2x1 1x2",
+    "128x192": "2x1 1x2",
+    "128x176": "2x1 1x2",
+    "192x160": "1x2",
+    "192x112": "2x1",
+    "192x96": "2x1 1x2",
+    "128x144": "1x1 1x2",
+    "128x128": "1x1 2x1 2x2 4x1 1x4 4x2",
+    "128x112": "1x1 2x1 1x2 1x4",
+    "128x96": "1x1 1x2",
+    "128x64": "1x1 4x1",
+    "64x128": "2x1 4x1",
+    "64x64": "1x1 4x1 1x4",
+    "128x32": "1x1 4x1",
+    "128x16": "1x1",
+    "64x32": "1x1 2x1 1x2 4x1 1x4",
+    "64x16": "1x1 2x1",
+}
+# Rows of c are columns of what is multiplied.
+SWAPPED = {
+    "208x128": "1x2",
+    "192x128": "2x1 1x2",
+    "176x128": "2x1 1x2",
+    "160x192": "2x1",
+    "112x192": "2x1",
+    "96x192": "1x1",
+    "144x128": "1x2 2x2",
+    "112x128": "2x1 4x1",
+    "96x128": "1x1 4x1",
+    "48x128": "1x1 1x2",
+    "64x128": "1x1 1x4",
+    "32x128": "1x1 1x4",
+    "16x128": "1x1 1x2",
+    "32x64": "1x1",
+    "16x64": "1x1",
+}
+
+
+def _clusters(tiles):
+    """Blocks below each other and side by side, by the names of kernels."""
+    ways = [(tile, shape) for tile, shapes in tiles.items() for shape in shapes.split()]
+    names = [f"sm90_{tile}x64" + ("" if shape == "1x1" else f"_{shape}") for tile, shape in ways]
+    clusters = (tuple(map(int, shape.split("x"))) for _, shape in ways)
+    return dict(zip(names, clusters, strict=True))
+
+
+CLUSTER_OF = _clusters(UNSWAPPED) | _clusters(SWAPPED)
+HOPPER_TILES = tuple(CLUSTER_OF)
+HOPPER_SWAPPED = tuple(_clusters(SWAPPED))
+# Those whose blocks share tiles.
+HOPPER_CLUSTERS = tuple(name for name, cluster in CLUSTER_OF.items() if cluster != (1, 1))
+# For few rows or columns: the one that takes every K, and the one for K up to 128. For K up to 128,
+# with a block for every tile.
+HOPPER_STREAM, HOPPER_SHALLOW, HOPPER_ONCE = "sm90_stream", "sm90_shallow", "sm90_once"
 HOPPER_ANY_K = (*HOPPER_TILES, HOPPER_STREAM)
-HOPPER_KERNELS = (*HOPPER_ANY_K, HOPPER_SHALLOW)
+HOPPER_KERNELS = (*HOPPER_ANY_K, HOPPER_SHALLOW, HOPPER_ONCE)
+
+
+def most_parts(name):
+    """How many parts of K a kernel of HOPPER_KERNELS may make: a cluster has up to 8 blocks."""
+    if name in (HOPPER_SHALLOW, HOPPER_ONCE):
+        return 1
+    return 8 // math.prod(CLUSTER_OF.get(name, (1, 1)))
+
+
+# Those that may split K.
+HOPPER_SPLIT = tuple(name for name in HOPPER_TILES if most_parts(name) > 1)
 
 
 @functools.cache
@@ -125,7 +159,7 @@ def batched(name):
 
 def most_k(name, k):
     """k, or the most that the kernel takes."""
-    return min(k, 128) if name == HOPPER_SHALLOW else k
+    return min(k, 128) if name in (HOPPER_SHALLOW, HOPPER_ONCE) else k
 
 
 def layout_of(name):
@@ -148,19 +182,13 @@ def padded_pairs(m, n, k, dtype, device, **options):
     return {"nn": (a, b), "nt": (a, padded(k, n, dtype, device, "t", values=b, **options))}
 
 
-def products_by_splits(name, device=None):
-    """m, n and a ragged k by the number of parts that plan() has the kernel cut K into.
-
-    For operands as padded() makes them, layout "nt".
-    """
-    tile_m, tile_n, _ = table()[name]["tile"]
-    depths = (517, 773, 1029, 1541, 2051, 4099, 8195, 16387)
-    found = {}
-    for tiles, k in itertools.product((1, 17, 25, 40), depths):
-        m, n, pitch = tile_m - 3, tiles * tile_n - 5, -(-k // 8) * 8
-        options = {"layout": "nt", "lda": pitch, "ldb": pitch, "device": device, "kernel": name}
-        found.setdefault(vitamin_hgemm.plan(m, n, k, **options).splits, (m, n, k))
-    return found
+def choose(problem, way, device):
+    """Has "auto" run a problem, given as to plan(), in that way, and plan() say so."""
+    problem = {"dtype": torch.bfloat16, "out_dtype": None} | problem
+    key = tuple(planner().problem_key(planning.read_problem(**problem)))
+    assert _overrides.put(torch.cuda.get_device_name(device), key, way)
+    plan = vitamin_hgemm.plan(**problem, device=device)
+    assert (plan.override, plan.kernel, plan.splits) == ("tuned", way.kernel, way.splits)
 
 
 def assert_repeats_bits(first, a, b, name, what):
@@ -277,6 +305,8 @@ def duty(name, a, b):
     native = [1 in x.stride()[-2:] or 1 in x.shape[-2:] for x in (a, b)]
     if name in (HOPPER_STREAM, HOPPER_SHALLOW):
         return _stream_duty(name, a, b, native)
+    if name == HOPPER_ONCE:
+        return a.shape[-1] <= 128
     aligned = _aligned(a) and _aligned(b) and all(native)
     if entry["layouts"] != "all":
         if min(*a.shape[-2:], *b.shape[-2:]) <= 1:
@@ -287,7 +317,7 @@ def duty(name, a, b):
         return _cublas_duty(a, b)
     if entry["any_align"] and entry["family"] == "sm80":
         return True
-    return _production_duty(entry, a, b, aligned or entry["any_align"])
+    return _production_duty(entry, a, b, aligned)
 
 
 def refused(error, name):

@@ -51,20 +51,19 @@ class Call:
     out: str = "rows"  # or "columns", or "padded" rows
     only: str | tuple = ""  # what the names of the kernels to run it by start with; empty: all
     studies: bool = False  # the studies' kernels run it too
+    clusters: bool = False  # and those that differ from another one in their clusters only
 
     def __str__(self):
-        special = [f.name for f in fields(self)[3:-2] if getattr(self, f.name) != f.default]
+        special = [f.name for f in fields(self)[3:-3] if getattr(self, f.name) != f.default]
         options = [f"{name}={getattr(self, name)}" for name in special]
         return " ".join([f"{self.m}x{self.n}x{self.k}", *options])
 
 
 # The production kernels of the Hopper path, by their tiles.
-HOPPER_TILES = (
-    *(f"sm90_{rows}x" for rows in (16, 32, 48, 64, 96, 112, 128, 144, 176, 208)),
-    "sm90_any_",
-)
-# The kernels for few rows or columns.
-HOPPER_STREAMS = ("sm90_stream", "sm90_shallow")
+HOPPER_ROWS = (16, 32, 48, 64, 96, 112, 128, 144, 160, 176, 192, 208)
+HOPPER_TILES = tuple(f"sm90_{rows}x" for rows in HOPPER_ROWS)
+# The kernels for few rows or columns, and for shallow K.
+HOPPER_STREAMS = ("sm90_stream", "sm90_shallow", "sm90_once")
 # One block an SM, each of which takes tiles of up to 128x256 until there are none left.
 PERSISTENT = ("sm90_v6", "sm90_v8", "sm90_v10", "sm90_v11", *HOPPER_TILES)
 
@@ -74,24 +73,26 @@ def hopper_tile_calls():
     return [
         # Rows of the output at odd addresses; a tile and some more, of boxes whole and cut off.
         Call(130, 261, 200, "nt", bias=True, only=HOPPER_TILES),
-        Call(264, 323, 196, "nt", pad=4, out="padded", only=HOPPER_TILES),
+        Call(264, 323, 196, "nt", pad=4, out="padded", only=HOPPER_TILES, clusters=True),
         # As many tiles as above, a contiguous along M, and rows that TMA can't write.
-        Call(136, 17801, 72, "tt", only=HOPPER_TILES),
+        Call(200, 17801, 72, "tt", only=HOPPER_TILES),
         # b contiguous along N: blocks of 64 columns, where tiles are no multiples of these.
-        Call(40, 424, 72, only=HOPPER_TILES),
+        Call(40, 424, 72, only=HOPPER_TILES, clusters=True),
+        # Columns of the output in pieces of 16 bytes.
+        Call(136, 72, 40, "nt", out="columns", only=HOPPER_TILES),
         # K in parts, blocks of a cluster; ragged, in float32, and of a batch.
         Call(16, 24, 1024, "tt", bias=True, activation="silu", only=HOPPER_TILES),
         Call(16, 24, 640, "tt", only=HOPPER_TILES),
-        Call(16, 24, 2048, "tt", only=HOPPER_TILES),
+        Call(16, 24, 2048, "tt", only=HOPPER_TILES, clusters=True),
         Call(16, 24, 8192, "tt", only=HOPPER_TILES),
-        Call(61, 47, 1021, "nt", pad=3, wide=True, only=HOPPER_TILES),
+        Call(61, 47, 1021, "nt", pad=3, wide=True, only=HOPPER_TILES, clusters=True),
         Call(40, 24, 1536, "nt", batch=(2,), out="padded", only=HOPPER_TILES),
-        Call(136, 72, 72, "tn", batch=(3,), only=HOPPER_TILES),
+        Call(136, 72, 72, "tn", batch=(3,), only=HOPPER_TILES, clusters=True),
     ]
 
 
 def hopper_stream_calls():
-    """For those for few rows or columns: what begins at any address, and many tiles a block."""
+    """For these: what begins at any address, and many tiles a block."""
     return [
         *(Call(7, 203, 101, layout, pad=3, offset=1, only=HOPPER_STREAMS) for layout in LAYOUTS),
         *(Call(65, 9, 77, layout, pad=1, wide=True, only=HOPPER_STREAMS) for layout in LAYOUTS),
@@ -106,6 +107,9 @@ def hopper_stream_calls():
         # Pieces that end within K, and beyond the operand's memory.
         Call(3, 300, 3, "nt", only=HOPPER_STREAMS[0]),
         Call(3, 300, 42, "tn", only=HOPPER_STREAMS[0]),
+        # Columns of the output in pieces of 16 bytes, strides both ways, several of a batch.
+        Call(136, 72, 128, "nt", out="columns", only=HOPPER_STREAMS[2]),
+        Call(70, 66, 33, step=2, batch=(2, 3), only=HOPPER_STREAMS[2]),
     ]
 
 
@@ -116,7 +120,7 @@ def hopper_calls():
         # More k-tiles than stages, edges on all sides.
         Call(200, 264, 520, "nt", out="padded", studies=True),
         # 140 tiles, on 132 SMs.
-        Call(130, 17800, 72, "nt", only=PERSISTENT, studies=True),
+        Call(130, 17800, 72, "nt", only=PERSISTENT, studies=True, clusters=True),
         Call(136, 72, 0, "nt", pad=8, bias=True),
         Call(136, 72, 1, "nt", pad=7, wide=True),
         Call(1, 1, 8, "nt"),
@@ -225,12 +229,22 @@ def kernels_of(device_cc, table):
     return ["auto", *(entry["name"] for entry in fit)]
 
 
-def takes(name, entry, call):
-    """Whether the call is for that kernel; `entry` is None for "auto" and a family."""
-    if entry is None or not name.startswith(call.only):
+def of_other_clusters(name, table):
+    """Whether a kernel before it in the table has the same tile, with other clusters."""
+    tiles = {each: entry for each, entry in table.items() if each.startswith(HOPPER_TILES)}
+    kinds = {each: (entry["tile"], entry["threads"]) for each, entry in tiles.items()}
+    return name in kinds and name != list(kinds)[list(kinds.values()).index(kinds[name])]
+
+
+def takes(name, table, call):
+    """Whether the call is for that kernel; "auto" and families are not in the table."""
+    if name not in table or not name.startswith(call.only):
         return name.startswith(call.only)
-    of_layout = entry["layouts"] in ("all", call.layout)
-    return of_layout and (call.studies or entry["family"] != "study")
+    if table[name]["family"] == "study" and not call.studies:
+        return False
+    if of_other_clusters(name, table) and not call.clusters:
+        return False
+    return table[name]["layouts"] in ("all", call.layout)
 
 
 def size_of(path):
@@ -265,7 +279,7 @@ def drive(tool, kernels, seconds, log):
         for call in calls_for(tool)
         for dtype in (torch.float16, torch.bfloat16)
         for name in kernels
-        if takes(name, table.get(name), call)
+        if takes(name, table, call)
     ]
     seed = int(time.time())
     torch.manual_seed(seed)

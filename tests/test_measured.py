@@ -68,7 +68,7 @@ def test_small_losses_are_left_to_the_model(tmp_path, capsys, best):
 
 def test_what_auto_cannot_take_and_what_is_wrong_do_not_count(tmp_path, capsys):
     model, second = ways()[:2]
-    us = {model: 30.0, second: 20.0, ("sm90_128x256x64_2x1", 2): 10.0}
+    us = {model: 30.0, second: 20.0, ("sm90_128x256x64_2x1", 5): 10.0}
     assert printed(capsys, write(tmp_path / "t.csv", us, errors={second: 2.0}))[1] == []
 
 

@@ -11,12 +11,16 @@ import pytest
 import sanitize
 import sanitizer_log
 from calls import (
+    CLUSTER_OF,
+    HOPPER_ONCE,
     HOPPER_SHALLOW,
-    HOPPER_SPLIT,
     HOPPER_STEPS,
     HOPPER_STREAM,
     HOPPER_STUDIES,
     HOPPER_TILES,
+    SWAPPED,
+    UNSWAPPED,
+    most_parts,
     table,
 )
 
@@ -129,7 +133,7 @@ def test_every_kernel_for_the_gpu_has_calls(tool):
     names = sanitize.kernels_of(90, table().values())
     assert set(names) == {"auto", *table()} - {"cublas"}
     for name in names:
-        own = [call for call in calls if sanitize.takes(name, table().get(name), call)]
+        own = [call for call in calls if sanitize.takes(name, table(), call)]
         shapes = {(call.m, call.n, call.k) for call in own}
         if name in HOPPER_STUDIES:
             assert 3 <= len(shapes) <= 4
@@ -145,7 +149,7 @@ def test_persistent_blocks_take_several_tiles():
     assert set(persistent) > {*HOPPER_STEPS[4:], *HOPPER_TILES}
     for name in persistent:
         tile_m, tile_n, _ = table()[name]["tile"]
-        own = [c for c in sanitize.hopper_calls() if sanitize.takes(name, table()[name], c)]
+        own = [c for c in sanitize.hopper_calls() if sanitize.takes(name, table(), c)]
         assert max(-(-c.m // tile_m) * -(-c.n // tile_n) for c in own) > 132, name
 
 
@@ -162,11 +166,23 @@ def parts_of_k(call, name):
     return plan(call.m, call.n, call.k, device="H200", kernel=name, **options).splits
 
 
+def test_a_kernel_of_each_tile_has_all_calls():
+    """The others have the same tile, used in the same way, with other clusters."""
+    all_calls = [name for name in HOPPER_TILES if not sanitize.of_other_clusters(name, table())]
+    assert len(all_calls) == len(UNSWAPPED) + len(SWAPPED)
+    assert len({table()[name]["tile"] for name in all_calls}) == len({*UNSWAPPED, *SWAPPED})
+    assert not any(sanitize.of_other_clusters(n, table()) for n in table() if n not in HOPPER_TILES)
+
+
 def test_production_kernels_of_hopper_are_called_for_what_they_do():
-    """Each in every tool: rows that TMA writes and rows that it can't, parts of K, batches."""
+    """Each in every tool: rows that TMA writes and rows that it can't, parts of K, batches, and
+    clusters of which some blocks have no tile of c."""
     assert {n for n in table() if n.startswith(sanitize.HOPPER_TILES)} == set(HOPPER_TILES)
     for name, tool in itertools.product(HOPPER_TILES, sanitize.TOOLS):
-        own = [c for c in sanitize.calls_for(tool) if sanitize.takes(name, table()[name], c)]
+        own = [c for c in sanitize.calls_for(tool) if sanitize.takes(name, table(), c)]
+        for side, blocks in enumerate(CLUSTER_OF[name]):
+            tile = table()[name]["tile"][side]
+            assert any(-(-(c.m, c.n)[side] // tile) % blocks for c in own) or blocks == 1, name
         splits, batches, remainders = set(), set(), set()
         for call in own:
             if call.offset or call.step > 1 or any(pitch % 8 for pitch in pitches(call).values()):
@@ -175,19 +191,20 @@ def test_production_kernels_of_hopper_are_called_for_what_they_do():
             batches.add(math.prod(call.batch))
             remainders.add(call.n % 8)
         assert 0 in remainders and remainders & {1, 3, 5, 7}
-        assert {1, 2} <= batches
-        assert splits == {1} if name not in HOPPER_SPLIT else len(splits) > 2, (name, splits)
+        assert {1, 3} <= batches
+        few = sanitize.of_other_clusters(name, table()) or CLUSTER_OF[name] != (1, 1)
+        assert len(splits) >= min(most_parts(name), 2 if few else 3), (name, splits)
 
 
 def test_kernels_for_few_rows_or_columns_are_called_for_what_they_do():
     """Each in every tool: either side, K contiguous or not, rows of any alignment, batches, tiles
     that follow each other; and parts of K."""
     own = sanitize.hopper_stream_calls()
-    names = {HOPPER_STREAM, HOPPER_SHALLOW}
+    names = {HOPPER_STREAM, HOPPER_SHALLOW, HOPPER_ONCE}
     assert {n for n in table() if n.startswith(sanitize.HOPPER_STREAMS)} == names
     assert all(call in sanitize.calls_for(tool) for call in own for tool in sanitize.TOOLS)
     for name in names:
-        calls = [call for call in own if sanitize.takes(name, table()[name], call)]
+        calls = [call for call in own if sanitize.takes(name, table(), call)]
         ways = set()
         for call in calls:
             b_is_wide = call.n >= call.m

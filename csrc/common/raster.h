@@ -19,7 +19,7 @@ using TileCoord = TilePlace<int64_t>;
 // 32-bit integers too, where the tiles are fewer.
 template <class Int>
 VITAMIN_HD TilePlace<Int> strip_raster_in(Int tile, Int tiles_m, Int tiles_n, int width) {
-  const Int strip = tile / (tiles_m * width);
+  const Int strip = tile < tiles_m * width ? 0 : tile / (tiles_m * width);
   const Int in_strip = tile - strip * tiles_m * width;
   const Int left = tiles_n - strip * width;
   const Int columns = left < Int(width) ? left : Int(width);

@@ -26,33 +26,36 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.06488;       // with kStartCycles, the shortest kernel
-constexpr double kClock = 0.8002;           // of the boost clock, at the power limit
-constexpr double kStartCycles = 1859;       // first loads, last stores
-constexpr double kSmallStartCycles = 1820;  // of blocks that share an SM
-constexpr double kTileCycles = 1169;        // between two tiles
-constexpr double kWgmma = 1.02;             // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.024;           // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 222.5;      // least time of a k-tile
-constexpr double kRow = 1.943;              // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.482;       // that does not begin at a multiple of 64 bytes
-constexpr double kSplitRow = 3.088;         // nor of 32 bytes
-constexpr double kRowBeyond = 3.097;        // beyond the matrix
-constexpr double kCopiedRow = 31.03;        // by threads, of 16-byte alignment, 8-byte, ...
-constexpr double kCopiedRow8 = 24.1, kCopiedRow4 = 35.1, kCopiedRow2 = 47.04, kStridedRow = 100;
-constexpr double kDirectStore = 0.1922;    // cycles an element that is stored from the accumulators
-constexpr double kScalarStore = 0.35;      // by tiles whose rows are columns of c, one by one
-constexpr double kOddStore = 1.0;          // one by one in rows of any alignment: 1882x9788x20
-constexpr double kExposedBoxes = 0.06461;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.2346;    // in rows
-constexpr double kHiddenRows = 0.2164;     // in rows under the products of the next tile
-constexpr double kCopyUs = 1.511;          // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.2225;       // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.1824, kReduceColumnsUs = 0.7272;
-constexpr double kInTurnUs = 1.256;    // of a launch that waits for the end of the one before
-constexpr double kUneven = 0.07484;    // what traffic suffers where some SMs have more blocks
-constexpr double kL2OverDram = 3.055;  // what L2 adds to the memory's rate
-constexpr double kNorm = 3.006;        // how sharply the slower of products and traffic decides
+constexpr double kLaunchUs = 0.00308;       // with kStartCycles, the shortest kernel
+constexpr double kClock = 0.8562;           // of the boost clock, at the power limit
+constexpr double kStartCycles = 1458;       // first loads, last stores
+constexpr double kSmallStartCycles = 1430;  // of blocks that share an SM
+constexpr double kTileCycles = 788.4;       // between two tiles
+constexpr double kWgmma = 1.094;            // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.029;           // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 277;        // least time of a k-tile
+constexpr double kRow = 2.897;              // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.486;       // that does not begin at a multiple of 64 bytes
+constexpr double kSplitRow = 3.211;         // nor of 32 bytes
+constexpr double kSharedRow = 1.68;         // that other blocks of the cluster copy parts of
+constexpr double kShortRow = 3.037;         // of less than 128 bytes
+constexpr double kSharedShortRow = 0.3326;
+// What rows ask the L2 for, against straight ones.
+constexpr double kCrookedRequests = 1.259, kSplitRequests = 1.36, kShortRequests = 4.259;
+constexpr double kRowBeyond = 2.16;        // beyond the matrix
+constexpr double kDirectStore = 0.08156;   // cycles an element that is stored from the accumulators
+constexpr double kScalarStore = 0.4784;    // by tiles whose rows are columns of c, one by one
+constexpr double kOddStore = 0.5545;       // one by one in rows of any alignment: 1882x9788x20
+constexpr double kExposedBoxes = 0.06283;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.2586;    // in rows
+constexpr double kHiddenRows = 0.3528;     // in rows under the products of the next tile
+constexpr double kCopyUs = 1.32;           // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.1707;       // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.1342, kReduceColumnsUs = 0.7029;
+constexpr double kClusterUs = 0.07229;  // of blocks that share tiles
+constexpr double kCrowdUs = 0.4172;     // of first loads where all SMs begin, not half of them
+constexpr double kL2OverDram = 3.524;   // what L2 adds to the memory's rate
+constexpr double kNorm = 2.18;          // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -105,17 +108,39 @@ double interference(const Cost& cost, double norm) {
   return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
-// Cycles for one of copied_rows().
-double row_cycles(const Matrix& x, bool repacked, const KernelEntry& kernel) {
-  if (!kernel.any_align) {
-    if (repacked || x.straight()) return hopper::kRow;
-    return x.whole_sectors() ? hopper::kCrookedRow : hopper::kSplitRow;
+// What one of copied_rows() costs the block that asks for it, and the L2, against a straight one.
+struct RowCost {
+  double cycles, requests;
+};
+
+// `length`: elements of it that lie in the matrix.
+RowCost row_cost(const Matrix& x, int64_t length, bool repacked, int whole) {
+  if (length < whole) return {hopper::kShortRow, hopper::kShortRequests};
+  if (repacked || x.straight()) return {hopper::kRow, 1};
+  return x.whole_sectors() ? RowCost{hopper::kCrookedRow, hopper::kCrookedRequests}
+                           : RowCost{hopper::kSplitRow, hopper::kSplitRequests};
+}
+
+// Of an operand's tile.
+struct TileCopies {
+  double cycles;
+  double asked;  // rows, in straight ones
+};
+
+// `rows`: of a tile; `extent`: that there are. Each of `share` blocks asks for a part of them and
+// takes in all; boxes of parts reach beyond the matrix.
+TileCopies tile_copies(const Matrix& x, int64_t extent, int64_t k, bool k_major, int rows,
+                       int share, bool repacked, const KernelEntry& kernel) {
+  const int64_t length = k_major ? k : extent;
+  const double copied = copied_rows(extent, k_major, rows);
+  const double beyond = k_major && share > 1 ? rows - std::min<double>(rows, copied) : 0;
+  const RowCost row = row_cost(x, length, repacked, kernel.tile_k);
+  double cycles = row.cycles;
+  if (share > 1) {
+    const bool whole = length >= kernel.tile_k;
+    cycles = std::max(cycles / share, whole ? hopper::kSharedRow : hopper::kSharedShortRow);
   }
-  if (x.layout == Layout::kStrided) return hopper::kStridedRow;
-  if (x.align == 16) return hopper::kCopiedRow;
-  return x.align == 8   ? hopper::kCopiedRow8
-         : x.align == 4 ? hopper::kCopiedRow4
-                        : hopper::kCopiedRow2;
+  return {copied * cycles + beyond * hopper::kRowBeyond, copied / share * row.requests};
 }
 
 // The production kernel of the Hopper path: one block an SM, or two of the smallest, tiles in turn;
@@ -127,43 +152,32 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const bool swapped = kernel.swapped;
   const int m = swapped ? kernel.tile_n : kernel.tile_m;
   const int n = swapped ? kernel.tile_m : kernel.tile_n;
-  const bool a_k_major = p.a.layout != Layout::kCol, b_k_major = p.b.layout == Layout::kCol;
-  const double a_rows = copied_rows(p.m, a_k_major, kernel.tile_m);
-  const double b_rows = copied_rows(p.n, b_k_major, kernel.tile_n);
-  const double a_cycles = row_cycles(p.a, launch.repack_a, kernel);
-  const double b_cycles = row_cycles(p.b, launch.repack_b, kernel);
-  // Blocks of a cluster share the n columns: each asks for a part of them, and takes in all; boxes
-  // of parts reach beyond the matrix.
-  const double own = swapped ? b_rows * b_cycles : a_rows * a_cycles;
-  const double shared_rows = swapped ? a_rows : b_rows;
-  const double asked = (swapped ? a_cycles : b_cycles) / kernel.cluster;
-  const double beyond = kernel.cluster > 1 ? std::max(0.0, n - shared_rows) : 0;
-  const double copies =
-      own + shared_rows * std::max(asked, hopper::kRow) + beyond * hopper::kRowBeyond;
+  const TileCopies a = tile_copies(p.a, p.m, p.k, p.a.layout != Layout::kCol, kernel.tile_m,
+                                   kernel.cluster_n, launch.repack_a, kernel);
+  const TileCopies b = tile_copies(p.b, p.n, p.k, p.b.layout == Layout::kCol, kernel.tile_n,
+                                   kernel.cluster_m, launch.repack_b, kernel);
 
-  const double rows = std::ceil(double(swapped ? p.n : p.m) / (m * kernel.cluster));
-  const double columns = std::ceil(double(swapped ? p.m : p.n) / n);
+  const double rows = std::ceil(double(p.m) / (kernel.tile_m * kernel.cluster_m));
+  const double columns = std::ceil(double(p.n) / (kernel.tile_n * kernel.cluster_n));
   const double groups = rows * columns * double(p.batch.count());
-  const int blocks = kernel.cluster * launch.splits;  // of a group of tiles
-  const double slots = std::max(1.0, cluster_slots(device, blocks) * kernel.blocks_per_sm);
-  const double rounds = std::ceil(groups / slots);
+  const int blocks = kernel.cluster_m * kernel.cluster_n * launch.splits;  // of a group of tiles
+  const double slots = std::max(1.0, cluster_slots(device, blocks));       // with a block an SM
+  const double rounds = std::ceil(groups / (slots * kernel.blocks_per_sm));
   // Blocks that share an SM.
-  const double resident =
-      std::min<double>(kernel.blocks_per_sm, std::ceil(groups * blocks / device.sm_count));
+  const double resident = std::min<double>(kernel.blocks_per_sm, std::ceil(groups / slots));
   const double k_tiles = std::ceil(std::ceil(double(p.k) / kernel.tile_k) / launch.splits);
 
   // Of a wgmma: tensor cores, or its reads of shared memory.
   const double wgmma =
       std::max(n / 2.0, 16 + n / 4.0) * hopper::kWgmma * (n < 256 ? hopper::kNarrow : 1);
   const double k_tile =
-      std::max({m / 16 * wgmma * resident, hopper::kStageCycles, copies * resident});
+      std::max({m / 16 * wgmma * resident, hopper::kStageCycles, (a.cycles + b.cycles) * resident});
   const bool by_rows = !swapped && launch.splits == 1 && n % 64 == 0 && p.rows_of_16_bits();
   const bool hidden = k_tiles >= n / 64;
-  // As store_accumulators() does: pairs of columns where rows of c are aligned.
-  const bool pairs = p.c.layout == Layout::kRow && p.c.align == 16;
-  const double direct = swapped ? hopper::kScalarStore
-                        : pairs ? hopper::kDirectStore
-                                : hopper::kOddStore;
+  // As store_straight() does.
+  const double direct = p.c_by_tma() ? hopper::kDirectStore
+                        : swapped    ? hopper::kScalarStore
+                                     : hopper::kOddStore;
   const double store = !by_rows       ? direct / launch.splits
                        : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
                                       : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
@@ -174,18 +188,13 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
 
   Cost cost;
   cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;
-  const double a_share = std::min(1.0, double(swapped ? p.n : p.m) / m);
-  const double b_share = std::min(1.0, double(swapped ? p.m : p.n) / n);
-  const double loaded = groups * blocks * k_tiles * kernel.tile_k * 2.0 *
-                        (m * a_share + n * b_share / kernel.cluster);
-  const double uneven = std::min(2.0, rounds * resident * device.sm_count / (groups * blocks)) - 1;
-  const double traffic_us =
-      t.dram_bytes / t.dram + std::max(0.0, loaded - t.dram_bytes) / (t.dram * hopper::kL2OverDram);
-  cost.memory_us = traffic_us * (1 + hopper::kUneven * std::max(0.0, uneven)) + start_us;
+  const double asked = groups * blocks * k_tiles * 128 * (a.asked + b.asked);
+  cost.memory_us = t.dram_bytes / t.dram +
+                   std::max(0.0, asked - t.dram_bytes) / (t.dram * hopper::kL2OverDram) + start_us;
   cost.overhead_us = copies_us(p, launch, t) + hopper::kLaunchUs;
-  if (start_in_turn(device, int64_t(groups) * blocks, launch.splits)) {
-    cost.overhead_us += hopper::kInTurnUs;
-  }
+  if (kernel.cluster_m * kernel.cluster_n > 1) cost.overhead_us += hopper::kClusterUs;
+  const double crowd = std::clamp(2 * groups * blocks / device.sm_count - 1, 0.0, 1.0);
+  cost.overhead_us += crowd * hopper::kCrowdUs;
   if (launch.splits > 1) {
     cost.overhead_us += hopper::kReduceUs + hopper::kReducePartUs * launch.splits +
                         hopper::kReduceColumnsUs * n / 64;
@@ -205,14 +214,11 @@ int copied_rows(int64_t extent, bool k_major, int tile) {
   return (int(std::min<int64_t>(extent, tile)) + granule - 1) / granule * granule;
 }
 
-bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits) {
-  return splits > 1 && 2 * blocks > device.sm_count && 10 * blocks < 9 * device.sm_count;
-}
-
 Cost predict(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const KernelEntry& kernel = *launch.kernel;
   if (kernel.work == Work::kStream) return predict_stream(p, device, launch);
   if (kernel.work == Work::kShallow) return predict_shallow(p, device);
+  if (kernel.work == Work::kOnce) return predict_once(p, device);
   if (std::strcmp(kernel.family, "sm90") == 0) return predict_sm90(p, device, launch);
   const Traffic t = traffic(p, device);
   const double ghz = device.sm_ghz * kLoadedClock;

@@ -15,9 +15,10 @@ struct Cost {
 // `launch.kernel` is a tile of a production family.
 Cost predict(const Problem& problem, const DeviceFacts& device, const Launch& launch);
 
-// The same of the kernels that stream_shape.h is about.
+// The same of the kernels that stream_shape.h is about, and of that with a tile a block.
 Cost predict_stream(const Problem& problem, const DeviceFacts& device, const Launch& launch);
 Cost predict_shallow(const Problem& problem, const DeviceFacts& device);
+Cost predict_once(const Problem& problem, const DeviceFacts& device);
 
 // Share of the memory's peak bandwidth that a copy reaches.
 constexpr double kDramShare = 0.88;
@@ -28,10 +29,5 @@ double cluster_slots(const DeviceFacts& device, int blocks);
 // Rows of 128 bytes that an operand's tile is copied in, of `extent` that there are. k_major: a row
 // is a row of a or a column of b; else it is a line along the other index, in blocks of 64.
 int copied_rows(int64_t extent, bool k_major, int tile);
-
-// Whether clusters of `splits` blocks, `blocks` in all, had better wait for the end of the kernel
-// before theirs: those that start while others still run take the SMs that are free and crowd in
-// some parts of the chip, where they then load more slowly, which costs more than the start saves.
-bool start_in_turn(const DeviceFacts& device, int64_t blocks, int splits);
 
 }  // namespace vitamin

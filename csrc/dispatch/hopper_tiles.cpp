@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <initializer_list>
+#include <list>
+#include <string>
 
 #include "../sm90/tiles.h"
 #include "entries.h"
@@ -25,16 +28,10 @@ namespace {
 const char* unsupported(const Problem& p) {
   if (const char* reason = no_tma(p)) return reason;
   if (p.batch.dims > 1) return "the batch has more than one stride";
-  // Work items are counted in 32 bits; 64 is the shorter side of the smallest tile but for few
-  // rows.
-  const double tiles = (p.m / 16 + 1.0) * (p.n / 64 + 1.0) * double(p.batch.count());
+  // Work items are counted in 32 bits; 16x64 is the smallest tile.
+  const double tiles = (p.m / 16 + 1.0) * (p.n / 16 + 1.0) * double(p.batch.count()) / 4;
   if (tiles * 32 >= 2e9) return "c has too many tiles";
-  return nullptr;
-}
-
-const char* unsupported_by_tma(const Problem& p) {
-  const char* const reason = unsupported(p);
-  return reason || p.k == 0 ? reason : unaligned(p);
+  return p.k == 0 ? nullptr : unaligned(p);
 }
 
 const char* unsupported_by_stream(const Problem& p) {
@@ -54,6 +51,13 @@ const char* unsupported_by_shallow(const Problem& p) {
   return bytes > kShallowBytes ? "rows of the larger operand lie too far apart" : nullptr;
 }
 
+const char* unsupported_by_once(const Problem& p) {
+  if (p.k > kShallowK) return "K is above 128";
+  if (const char* reason = no_tma(p)) return reason;
+  const double tiles = (p.m / 64 + 1.0) * (p.n / 64 + 1.0) * double(p.batch.count());
+  return tiles >= 2e9 ? "c has too many tiles" : nullptr;
+}
+
 // What all kernels of the family have in common.
 KernelEntry family_entry(const char* name, const char* what, LaunchFunction launch) {
   KernelEntry e{};
@@ -63,6 +67,8 @@ KernelEntry family_entry(const char* name, const char* what, LaunchFunction laun
   e.min_cc = kHopper;
   e.max_cc = kHopper;
   e.splits_in_cluster = true;
+  e.cluster_m = 1;
+  e.cluster_n = 1;
   e.main_loop_share = 1;
   e.layouts = "all";
   e.batched = true;
@@ -85,76 +91,99 @@ KernelEntry stream(const char* name, const char* what, Work work, int smem_bytes
   return e;
 }
 
-KernelEntry entry(const char* name, const char* what, const sm90::Tile& t, LaunchFunction launch) {
-  KernelEntry e = family_entry(name, what, launch);
-  e.tile_m = t.swapped ? t.n : t.m();
-  e.tile_n = t.swapped ? t.m() : t.n;
-  e.tile_k = t.k;
-  e.stages = t.stages_of(true);
-  e.cluster = t.cluster;
-  e.swapped = t.swapped;
-  e.threads = t.threads();
-  e.smem_bytes = std::max(t.smem_bytes(true), t.smem_bytes(false));
-  e.blocks_per_sm = t.blocks_per_sm;
-  e.any_align = t.copies;
-  e.unsupported = t.copies ? unsupported : unsupported_by_tma;
-  return e;
-}
+// How a tile is used: blocks of a cluster below each other and side by side in c.
+struct ClusterShape {
+  int m, n;
+};
 
-// The same tile with the columns of c as its rows.
-KernelEntry swapped(const char* name, const char* what, sm90::Tile t, LaunchFunction launch) {
-  t.swapped = true;
-  return entry(name, what, t, launch);
+// Adds a tile's entries, one a shape of clusters. Swapped: the tile's rows are columns of c.
+void add(std::vector<KernelEntry>* list, const sm90::Tile& t, bool swapped, const char* what,
+         LaunchFunction launch, std::initializer_list<ClusterShape> shapes) {
+  // Entries only point to their names.
+  static std::list<std::string> names;
+  const int rows = swapped ? t.n : t.m(), columns = swapped ? t.m() : t.n;
+  for (const ClusterShape shape : shapes) {
+    std::string name = std::string("sm90_") + std::to_string(rows) + "x" + std::to_string(columns) +
+                       "x" + std::to_string(t.k);
+    if (shape.m * shape.n > 1) {
+      name += "_" + std::to_string(shape.m) + "x" + std::to_string(shape.n);
+    }
+    names.push_back(name);
+    KernelEntry e = family_entry(names.back().c_str(), what, launch);
+    e.tile_m = rows;
+    e.tile_n = columns;
+    e.tile_k = t.k;
+    e.stages = t.stages_of(true);
+    e.cluster_m = shape.m;
+    e.cluster_n = shape.n;
+    e.swapped = swapped;
+    e.threads = t.threads();
+    e.smem_bytes = std::max(t.smem_bytes(true), t.smem_bytes(false));
+    e.blocks_per_sm = t.blocks_per_sm;
+    e.unsupported = unsupported;
+    list->push_back(e);
+  }
 }
 
 }  // namespace
 
 std::vector<KernelEntry> hopper_tiles() {
   using namespace sm90;
-  return {
-      entry("sm90_128x256x64_2x1", "large, pairs of blocks share b", k128x256c2,
-            VITAMIN_TILE(sm90, 128x256c2)),
-      entry("sm90_128x256x64", "large", k128x256, VITAMIN_TILE(sm90, 128x256)),
-      entry("sm90_128x192x64_2x1", "large, where its waves fit better", k128x192c2,
-            VITAMIN_TILE(sm90, 128x192c2)),
-      entry("sm90_128x208x64_2x1", "where 208 columns leave less over", k128x208c2,
-            VITAMIN_TILE(sm90, 128x208c2)),
-      swapped("sm90_208x128x64_1x2", "where 208 rows do", k128x208c2,
-              VITAMIN_TILE(sm90, 128x208c2)),
-      entry("sm90_128x176x64_2x1", "176 columns", k128x176c2, VITAMIN_TILE(sm90, 128x176c2)),
-      swapped("sm90_176x128x64_1x2", "176 rows", k128x176c2, VITAMIN_TILE(sm90, 128x176c2)),
-      entry("sm90_128x144x64_2x1", "144 columns", k128x144c2, VITAMIN_TILE(sm90, 128x144c2)),
-      swapped("sm90_144x128x64_1x2", "144 rows", k128x144c2, VITAMIN_TILE(sm90, 128x144c2)),
-      entry("sm90_128x144x64", "144 columns", k128x144, VITAMIN_TILE(sm90, 128x144)),
-      swapped("sm90_144x128x64", "144 rows", k128x144, VITAMIN_TILE(sm90, 128x144)),
-      entry("sm90_128x128x64", "mid", k128x128, VITAMIN_TILE(sm90, 128x128)),
-      entry("sm90_128x112x64_2x1", "112 columns", k128x112c2, VITAMIN_TILE(sm90, 128x112c2)),
-      swapped("sm90_112x128x64_1x2", "112 rows", k128x112c2, VITAMIN_TILE(sm90, 128x112c2)),
-      entry("sm90_128x112x64", "112 columns", k128x112, VITAMIN_TILE(sm90, 128x112)),
-      swapped("sm90_112x128x64", "112 rows", k128x112, VITAMIN_TILE(sm90, 128x112)),
-      entry("sm90_128x96x64_2x1", "96 columns", k128x96c2, VITAMIN_TILE(sm90, 128x96c2)),
-      swapped("sm90_96x128x64_1x2", "96 rows", k128x96c2, VITAMIN_TILE(sm90, 128x96c2)),
-      entry("sm90_128x96x64", "96 columns", k128x96, VITAMIN_TILE(sm90, 128x96)),
-      swapped("sm90_96x128x64", "96 rows", k128x96, VITAMIN_TILE(sm90, 128x96)),
-      entry("sm90_128x64x64", "small", k128x64, VITAMIN_TILE(sm90, 128x64)),
-      entry("sm90_128x48x64", "48 columns", k128x48, VITAMIN_TILE(sm90, 128x48)),
-      swapped("sm90_48x128x64", "48 rows", k128x48, VITAMIN_TILE(sm90, 128x48)),
-      entry("sm90_64x128x64_2x1", "small, pairs of blocks share b", k64x128c2,
-            VITAMIN_TILE(sm90, 64x128c2)),
-      entry("sm90_64x64x64", "smallest", k64x64, VITAMIN_TILE(sm90, 64x64)),
-      entry("sm90_64x128x64", "up to 64 rows", k64x128, VITAMIN_TILE(sm90, 64x128)),
-      entry("sm90_32x128x64", "up to 32 rows", k32x128, VITAMIN_TILE(sm90, 32x128)),
-      entry("sm90_16x128x64", "up to 16 rows", k16x128, VITAMIN_TILE(sm90, 16x128)),
-      entry("sm90_16x64x64", "up to 16 rows, few columns", k16x64, VITAMIN_TILE(sm90, 16x64)),
-      entry("sm90_any_64x64x64", "small, rows of any alignment", kAny64x64,
-            VITAMIN_TILE(sm90, any_64x64)),
-      entry("sm90_any_16x64x64", "up to 16 rows, of any alignment", kAny16x64,
-            VITAMIN_TILE(sm90, any_16x64)),
-      stream("sm90_stream", "few rows or columns, of any alignment", Work::kStream, kStreamBytes,
-             unsupported_by_stream, VITAMIN_TILE(sm90, stream)),
-      stream("sm90_shallow", "few rows or columns, K up to 128", Work::kShallow, kShallowBytes,
-             unsupported_by_shallow, VITAMIN_TILE(sm90, shallow)),
-  };
+  std::vector<KernelEntry> list;
+  add(&list, k128x256, false, "large", VITAMIN_TILE(sm90, 128x256), {{2, 1}, {1, 1}, {1, 2}});
+  add(&list, k128x208, false, "large", VITAMIN_TILE(sm90, 128x208), {{2, 1}, {1, 2}});
+  add(&list, k128x208, true, "large", VITAMIN_TILE(sm90, 128x208), {{1, 2}});
+  add(&list, k128x192, false, "large", VITAMIN_TILE(sm90, 128x192), {{2, 1}, {1, 2}});
+  add(&list, k128x192, true, "large", VITAMIN_TILE(sm90, 128x192), {{2, 1}, {1, 2}});
+  add(&list, k128x176, false, "large", VITAMIN_TILE(sm90, 128x176), {{2, 1}, {1, 2}});
+  add(&list, k128x176, true, "large", VITAMIN_TILE(sm90, 128x176), {{2, 1}, {1, 2}});
+  add(&list, k192x160, false, "large", VITAMIN_TILE(sm90, 192x160), {{1, 2}});
+  add(&list, k192x160, true, "large", VITAMIN_TILE(sm90, 192x160), {{2, 1}});
+  add(&list, k192x112, false, "mid", VITAMIN_TILE(sm90, 192x112), {{2, 1}});
+  add(&list, k192x112, true, "mid", VITAMIN_TILE(sm90, 192x112), {{2, 1}});
+  add(&list, k192x96, false, "mid", VITAMIN_TILE(sm90, 192x96), {{2, 1}, {1, 2}});
+  add(&list, k192x96, true, "mid", VITAMIN_TILE(sm90, 192x96), {{1, 1}});
+  add(&list, k128x144, false, "mid", VITAMIN_TILE(sm90, 128x144), {{1, 1}, {1, 2}});
+  add(&list, k128x144, true, "mid", VITAMIN_TILE(sm90, 128x144), {{1, 2}, {2, 2}});
+  add(&list, k128x128, false, "mid", VITAMIN_TILE(sm90, 128x128),
+      {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {1, 4}, {4, 2}});
+  add(&list, k128x112, false, "mid", VITAMIN_TILE(sm90, 128x112), {{1, 1}, {2, 1}, {1, 2}, {1, 4}});
+  add(&list, k128x112, true, "mid", VITAMIN_TILE(sm90, 128x112), {{2, 1}, {4, 1}});
+  add(&list, k128x96, false, "mid", VITAMIN_TILE(sm90, 128x96), {{1, 1}, {1, 2}});
+  add(&list, k128x96, true, "mid", VITAMIN_TILE(sm90, 128x96), {{1, 1}, {4, 1}});
+  add(&list, k128x64, false, "small", VITAMIN_TILE(sm90, 128x64), {{1, 1}, {4, 1}});
+  add(&list, k64x128, false, "small", VITAMIN_TILE(sm90, 64x128), {{2, 1}, {4, 1}});
+  add(&list, k64x64, false, "smallest", VITAMIN_TILE(sm90, 64x64), {{1, 1}, {4, 1}, {1, 4}});
+  add(&list, k128x48, true, "up to 48 rows, or some more", VITAMIN_TILE(sm90, 128x48),
+      {{1, 1}, {1, 2}});
+  add(&list, k128x32, false, "up to 32 columns", VITAMIN_TILE(sm90, 128x32), {{1, 1}, {4, 1}});
+  add(&list, k128x16, false, "up to 16 columns", VITAMIN_TILE(sm90, 128x16), {{1, 1}});
+  add(&list, k64x32, false, "up to 32 columns, few rows", VITAMIN_TILE(sm90, 64x32),
+      {{1, 1}, {2, 1}, {1, 2}, {4, 1}, {1, 4}});
+  add(&list, k64x16, false, "up to 16 columns, few rows", VITAMIN_TILE(sm90, 64x16),
+      {{1, 1}, {2, 1}});
+  add(&list, k128x64, true, "up to 64 rows", VITAMIN_TILE(sm90, 128x64), {{1, 1}, {1, 4}});
+  add(&list, k128x32, true, "up to 32 rows", VITAMIN_TILE(sm90, 128x32), {{1, 1}, {1, 4}});
+  add(&list, k128x16, true, "up to 16 rows", VITAMIN_TILE(sm90, 128x16), {{1, 1}, {1, 2}});
+  add(&list, k64x32, true, "up to 32 rows, few columns", VITAMIN_TILE(sm90, 64x32), {{1, 1}});
+  add(&list, k64x16, true, "up to 16 rows, few columns", VITAMIN_TILE(sm90, 64x16), {{1, 1}});
+  KernelEntry once = family_entry("sm90_once", "a tile a block, K up to 128, of any alignment",
+                                  VITAMIN_TILE(sm90, once));
+  once.tile_m = k64x64.m();
+  once.tile_n = k64x64.n;
+  once.tile_k = kShallowK;
+  once.work = Work::kOnce;
+  once.threads = 128;
+  once.smem_bytes = 2 * k64x64.stage_bytes(true);
+  once.blocks_per_sm = kOnceBlocks;
+  once.any_align = true;
+  once.unsupported = unsupported_by_once;
+  list.push_back(once);
+  list.push_back(stream("sm90_stream", "few rows or columns, of any alignment", Work::kStream,
+                        kStreamBytes, unsupported_by_stream, VITAMIN_TILE(sm90, stream)));
+  list.push_back(stream("sm90_shallow", "few rows or columns, K up to 128", Work::kShallow,
+                        kShallowBytes, unsupported_by_shallow, VITAMIN_TILE(sm90, shallow)));
+  return list;
 }
 
 }  // namespace vitamin

@@ -33,8 +33,9 @@ struct LaunchArgs {
   void* stream;     // cudaStream_t
 };
 
-// How a kernel cuts a problem up: in tiles of c, or as stream_shape.h says.
-enum class Work { kTiles, kStream, kShallow };
+// How a kernel cuts a problem up: in tiles of c that blocks go through, a tile a block, or as
+// stream_shape.h says.
+enum class Work { kTiles, kOnce, kStream, kShallow };
 
 struct KernelEntry {
   const char* name;
@@ -45,9 +46,9 @@ struct KernelEntry {
   int max_cc;          // newest, or 0 for no limit
   int tile_m, tile_n, tile_k;
   int stages;
-  int cluster;  // blocks that share an operand, tiles below each other; swapped, side by side; 1 or
-                // 0: none
-  bool swapped;  // rows of c are the columns of the multiplying instruction
+  int cluster_m, cluster_n;  // of the Hopper family: blocks of a cluster, below each other and side
+                             // by side in c, that share operands
+  bool swapped;              // rows of c are the columns of the multiplying instruction
   Work work;
   bool splits_in_cluster;  // parts of a split K are a cluster, with no scratch; else in the
                            // workspace

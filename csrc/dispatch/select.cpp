@@ -68,13 +68,18 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
   constexpr int kMaxSplits = 32;
   constexpr int64_t kMaxWorkspace = int64_t(1) << 30;
   const KernelEntry& entry = *launch.kernel;
-  const bool streams = entry.work != Work::kTiles;
+  const bool streams = entry.work == Work::kStream || entry.work == Work::kShallow;
+  const bool whole = entry.work == Work::kShallow || entry.work == Work::kOnce;
   const StreamShape stream = streams ? stream_shape(problem) : StreamShape();
   const int64_t k_tiles = streams ? stream.steps : (problem.k + entry.tile_k - 1) / entry.tile_k;
   const int64_t tiles = streams ? stream.blocks : tile_count(problem, entry.tile_m, entry.tile_n);
+  const int cluster = entry.splits_in_cluster ? entry.cluster_m * entry.cluster_n : 1;
   // Clusters have up to 8 blocks.
-  const bool whole = entry.cluster > 1 || entry.work == Work::kShallow;
-  const int most = !entry.splits_in_cluster ? kMaxSplits : whole ? 1 : 8;
+  const int most = whole ? 1 : entry.splits_in_cluster ? 8 / cluster : kMaxSplits;
+  const int64_t groups =
+      entry.splits_in_cluster
+          ? tile_count(problem, entry.tile_m * entry.cluster_m, entry.tile_n * entry.cluster_n)
+          : tiles;
   const auto next = [&](int splits) {
     return splits + (entry.splits_in_cluster || splits < 4 ? 1 : splits / 2);
   };
@@ -83,7 +88,7 @@ void add_splits(const Problem& problem, const DeviceFacts& device, Launch launch
       break;
     }
     if (splits > 1 && entry.splits_in_cluster && !streams &&
-        tiles > cluster_slots(device, splits) * entry.blocks_per_sm) {
+        groups > cluster_slots(device, cluster * splits) * entry.blocks_per_sm) {
       continue;
     }
     launch.splits = splits;
@@ -101,9 +106,7 @@ void add_entry(const Problem& problem, const DeviceFacts& device, const KernelEn
   launch.kernel = &entry;
   if (!by_name) {
     const bool all_aligned = problem.a.aligned() && problem.b.aligned();
-    // TMA reads crooked rows, aligned or not, slower than the tiles for any alignment can.
-    const bool crooked = entry.splits_in_cluster && !(problem.a.straight() && problem.b.straight());
-    if (entry.any_align && entry.work == Work::kTiles && all_aligned && !crooked) return;
+    if (entry.any_align && entry.work == Work::kTiles && all_aligned) return;
     if (!entry.any_align) {
       launch.repack_a = !problem.a.aligned();
       launch.repack_b = !problem.b.aligned();

@@ -9,27 +9,32 @@ namespace {
 
 // Fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace streams {
-constexpr double kStreamClock = 0.7052;     // of the boost clock
-constexpr double kStreamDram = 1.028;       // of what a copy reaches of the memory's rate
-constexpr double kStreamNorm = 2.382;       // how sharply the slower of work and traffic decides
-constexpr double kStreamStartUs = 1.972;    // launch, first loads
-constexpr double kStreamTileCycles = 3242;  // loads of the thin operand, sums, stores
+constexpr double kStreamClock = 0.7419;     // of the boost clock
+constexpr double kStreamDram = 0.8834;      // of what a copy reaches of the memory's rate
+constexpr double kStreamNorm = 2.028;       // how sharply the slower of work and traffic decides
+constexpr double kStreamStartUs = 3.056;    // launch, first loads
+constexpr double kStreamTileCycles = 2726;  // loads of the thin operand, sums, stores
 constexpr double kStreamRowKb =
-    33.79;  // cycles for a KB of the wide operand, where K is contiguous
-constexpr double kStreamColumnKb = 54.81;   // where it isn't
-constexpr double kStreamThinGroup = 20.66;  // and for 8 more columns of the thin operand
-constexpr double kStreamTransposed =
-    94.06;                                 // for a KB of the thin one, if K isn't contiguous in it
-constexpr double kStreamPartsUs = 0.8749;  // of a split K
-constexpr double kShallowStartUs = 1.438;
-constexpr double kShallowTileCycles = 724.6;
-constexpr double kShallowDepth = 7.279;  // cycles for an index of K, however little there is to do
+    30.39;  // cycles for a KB of the wide operand, where K is contiguous
+constexpr double kStreamColumnKb = 50.13;   // where it isn't
+constexpr double kStreamThinGroup = 24.44;  // and for 8 more columns of the thin operand
+constexpr double kStreamTransposed = 156;   // for a KB of the thin one, if K isn't contiguous in it
+constexpr double kStreamPartsUs = 0.4983;   // of a split K
+constexpr double kShallowStartUs = 0.9855;
+constexpr double kShallowTileCycles = 1259;
+constexpr double kShallowDepth = 7.864;  // cycles for an index of K, however little there is to do
 constexpr double kShallowRowValue =
-    16.63;  // for a value of the wide operand by each thread of a block
-constexpr double kShallowValue = 14.74;    // where K is not contiguous in it
-constexpr double kShallowProduct = 2.146;  // for a product
-constexpr double kShallowStore = 25;       // for a value of c
+    11.11;  // for a value of the wide operand by each thread of a block
+constexpr double kShallowValue = 18.62;    // where K is not contiguous in it
+constexpr double kShallowProduct = 3.004;  // for a product
+constexpr double kShallowStore = 32.74;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
+constexpr double kOnceStartUs = 1.666;
+constexpr double kOnceTileCycles = 2454;  // first loads, products, stores
+constexpr double kOnceKb = 61.71;  // cycles for a KB of operands whose rows begin at 16 bytes
+constexpr double kOnceKb8 = 44.38, kOnceKb4 = 125.7, kOnceKb2 = 290.3;  // at 8 bytes, ...
+constexpr double kOnceStore = 0.008336;                                 // for a value of c
+constexpr double kOnceOddStore = 0.1217;  // in rows of other alignments
 }  // namespace streams
 
 double norm(double x, double y) {
@@ -51,6 +56,12 @@ Cost make_cost(double work_us, double memory_us, double overhead_us) {
   cost.memory_us = memory_us;
   cost.overhead_us = overhead_us + norm(work_us, memory_us) - std::max(work_us, memory_us);
   return cost;
+}
+
+// Cycles for a KB of an operand of the kernel with a tile a block.
+double once_kb(const Matrix& x) {
+  if (x.layout == Layout::kStrided || x.align == 2) return streams::kOnceKb2;
+  return x.align == 16 ? streams::kOnceKb : x.align == 8 ? streams::kOnceKb8 : streams::kOnceKb4;
 }
 
 }  // namespace
@@ -87,6 +98,19 @@ Cost predict_shallow(const Problem& p, const DeviceFacts& device) {
       streams::kShallowTileCycles + k * streams::kShallowDepth + resident * s.rows * row;
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
   return make_cost(work, memory_us(p, device), streams::kShallowStartUs);
+}
+
+Cost predict_once(const Problem& p, const DeviceFacts& device) {
+  const double rows = double(std::min<int64_t>(p.m, 64));
+  const double columns = double(std::min<int64_t>(p.n, 64));
+  const double blocks = std::ceil(p.m / 64.0) * std::ceil(p.n / 64.0) * double(p.batch.count());
+  const double resident = std::min<double>(kOnceBlocks, std::ceil(blocks / device.sm_count));
+  const double rounds = std::ceil(blocks / (kOnceBlocks * double(device.sm_count)));
+  const double copies = double(p.k) * 2 / 1024 * (rows * once_kb(p.a) + columns * once_kb(p.b));
+  const double store = p.c_by_tma() ? streams::kOnceStore : streams::kOnceOddStore;
+  const double tile = streams::kOnceTileCycles + resident * (copies + store * rows * columns);
+  const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
+  return make_cost(work, memory_us(p, device), streams::kOnceStartUs);
 }
 
 }  // namespace vitamin

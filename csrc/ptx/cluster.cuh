@@ -12,8 +12,27 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   return rank;
 }
 
+// Number of this cluster, and of all in the grid. A launch without clusters has clusters of a
+// block.
+__device__ __forceinline__ uint32_t cluster_index() {
+  uint32_t index;
+  asm volatile("mov.u32 %0, %%clusterid.x;\n" : "=r"(index));
+  return index;
+}
+__device__ __forceinline__ uint32_t cluster_count() {
+  uint32_t count;
+  asm volatile("mov.u32 %0, %%nclusterid.x;\n" : "=r"(count));
+  return count;
+}
+
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
+}
+
+// Orders no memory: what was written before has its own fence, or nobody reads it. The other waits
+// for all writes to reach the whole GPU.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
 }
 
 __device__ __forceinline__ void cluster_wait() {

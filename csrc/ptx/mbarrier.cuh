@@ -34,6 +34,11 @@ __device__ __forceinline__ void mbarrier_arrive_at(uint32_t barrier, uint32_t ra
       : "memory");
 }
 
+// Arrives at a barrier of a block of the cluster, by its address there (cluster_address()).
+__device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
 // Whether the phase of that parity has ended; may wait a while before it says no.
 __device__ __forceinline__ bool mbarrier_try_wait(uint32_t barrier, uint32_t parity) {
   uint32_t done;

@@ -50,6 +50,7 @@ struct Wgmma;
 #define VITAMIN_F48(c, i) VITAMIN_F32(c, i), VITAMIN_F16(c, i + 32)
 #define VITAMIN_F56(c, i) VITAMIN_F48(c, i), VITAMIN_F8(c, i + 48)
 #define VITAMIN_F72(c, i) VITAMIN_F64(c, i), VITAMIN_F8(c, i + 64)
+#define VITAMIN_F80(c, i) VITAMIN_F64(c, i), VITAMIN_F16(c, i + 64)
 #define VITAMIN_F88(c, i) VITAMIN_F72(c, i), VITAMIN_F16(c, i + 72)
 #define VITAMIN_F104(c, i) VITAMIN_F96(c, i), VITAMIN_F8(c, i + 96)
 #define VITAMIN_F96(c, i) VITAMIN_F32(c, i), VITAMIN_F32(c, i + 32), VITAMIN_F32(c, i + 64)
@@ -96,6 +97,9 @@ VITAMIN_WGMMA_BOTH(112, VITAMIN_R30 VITAMIN_R10(3) VITAMIN_R10(4) "%50, %51, %52
                    VITAMIN_F56, 56, 57, 58, 59)
 VITAMIN_WGMMA_BOTH(128, VITAMIN_R60 "%60, %61, %62, %63", VITAMIN_F64, 64, 65, 66, 67)
 VITAMIN_WGMMA_BOTH(144, VITAMIN_R60 VITAMIN_R10(6) "%70, %71", VITAMIN_F72, 72, 73, 74, 75)
+VITAMIN_WGMMA_BOTH(160,
+                   VITAMIN_R60 VITAMIN_R10(6) "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79",
+                   VITAMIN_F80, 80, 81, 82, 83)
 VITAMIN_WGMMA_BOTH(176,
                    VITAMIN_R60 VITAMIN_R10(6)
                        VITAMIN_R10(7) "%80, %81, %82, %83, %84, %85, %86, %87",

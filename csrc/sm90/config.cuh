@@ -21,11 +21,11 @@ struct Config {
   // An instruction reads n columns of b, also where a block of 64 lies in shared memory.
   using B = Operand<BRows, S.b_rows(BRows)>;
   static constexpr Store Out = Store_;
-  static constexpr int BM = S.m(), BN = S.n, Stages = S.stages_of(BRows), Cluster = S.cluster;
+  static constexpr int BM = S.m(), BN = S.n, Stages = S.stages_of(BRows);
   static constexpr int Threads = S.threads(), BlocksPerSm = S.blocks_per_sm;
   static constexpr int Consumers = S.consumers;
-  static constexpr bool Copies = S.copies;
   static constexpr bool MovesRegisters = S.moves_registers();
+  static constexpr int Registers = S.registers();
   // The first thread that copies, and the first one that multiplies.
   static constexpr int Producer = S.producers() == 128 ? 0 : Consumers * 128;
   static constexpr int FirstConsumer = S.producers() == 128 ? 128 : 0;
@@ -34,9 +34,6 @@ struct Config {
   static constexpr int StagingBytes = S.staging_bytes();
   static constexpr int SmemBytes = S.smem_bytes(BRows);
   static constexpr int TransposeA = ARows ? 0 : 1, TransposeB = BRows ? 0 : 1;
-  // Tiles in a strip of the raster: 2048 columns.
-  static constexpr int Strip = 2048 / (BN < 64 ? 64 : BN);
-
   using Accumulators = float[BN / 2];
 
   // Stages (a tile, then b tile), boxes of c, ring barriers.
@@ -48,6 +45,10 @@ struct Config {
   static_assert(BM * BN * 4 <= StagingAt);
 };
 
+// What is written of c at once where it is not by boxes: single elements or pairs, or 16 bytes of a
+// row or of a column.
+enum class Pieces { kNone, kOfRows, kOfColumns };
+
 // What the kernel gets.
 struct Maps {
   CUtensorMap a, b, c;
@@ -55,10 +56,15 @@ struct Maps {
 
 struct Params {
   GemmParams gemm;
-  // Tiles, or pairs of tiles below each other; of one matrix, and with all splits of all matrices.
-  uint32_t groups_m, groups_a_matrix, items;
-  // Rows of a, columns of b that are copied of a tile; bytes of both.
-  int a_rows, b_rows, copied_bytes;
+  // A cluster works on a group of tiles: so many below each other, which share tiles of b, and side
+  // by side, which share tiles of a; K in parts. Both are powers of 2.
+  int cluster_m, cluster_n;
+  int cluster_m_log2, cluster_n_log2;
+  // Groups, side by side those of a strip of the raster; of one matrix; of all.
+  uint32_t groups_m, groups_n, strip, groups_a_matrix, groups;
+  // Rows of a, columns of b that are copied of a tile; lines of a block's boxes.
+  int a_rows, b_rows, a_lines, b_lines;
+  Pieces pieces;
   // 1 where the matrices of a batch differ, 0 where one serves all.
   int a_step, b_step;
 };

@@ -273,7 +273,7 @@ __device__ __forceinline__ void store_sums(const StreamParams& p, const StreamWo
     c[m * g.c_row + n * g.c_col] = from_float<Out>(activate(g.activation, sum));
   }
   if (splits > 1) {
-    ptx::cluster_arrive();
+    ptx::cluster_arrive_relaxed();
     ptx::cluster_wait();
   }
 }

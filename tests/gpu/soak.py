@@ -108,7 +108,7 @@ def soak_apart(seed, launches, names):
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=max(400, 12 * len(names)),
         check=False,
     )
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from calls import Failures
+from calls import Failures, choose
 from reference import assert_close
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 import vitamin_hgemm
-from vitamin_hgemm import _overrides, planning, tuning
-from vitamin_hgemm._library import planner
+from vitamin_hgemm import planning, tuning
 from vitamin_hgemm._overrides import Way
 from vitamin_hgemm._race import Course
 
@@ -47,15 +46,6 @@ def operands(shape, dtype, device):
     return a if layout[0] == "n" else a.mT, b if layout[1] == "n" else b.mT
 
 
-def choose(shape, way, device, dtype=torch.bfloat16):
-    """Has "auto" run a problem so, and plan() say so."""
-    problem = problem_of(shape) | dict(dtype=dtype, out_dtype=None)
-    key = tuple(planner().problem_key(planning.read_problem(**problem)))
-    assert _overrides.put(torch.cuda.get_device_name(device), key, way)
-    plan = vitamin_hgemm.plan(**problem, device=device)
-    assert (plan.override, plan.kernel, plan.splits) == ("tuned", way.kernel, way.splits)
-
-
 def launched(call):
     """The names of the CUDA kernels that a call runs."""
     torch.cuda.synchronize()
@@ -75,7 +65,7 @@ def test_auto_runs_the_kernel_that_is_chosen(device):
         pytest.skip("the profiler sees no kernels here")
     for kernel in {candidate.kernel for candidate in plan.candidates}:
         named = vitamin_hgemm.plan(512, 512, 512, layout="nt", device=device, kernel=kernel)
-        choose(shape, Way(kernel, named.splits), device)
+        choose(problem_of(shape), Way(kernel, named.splits), device)
         by_name = launched(lambda name=kernel: vitamin_hgemm.hgemm(a, b, kernel=name))
         assert launched(lambda: vitamin_hgemm.hgemm(a, b)) == by_name, kernel
 
@@ -84,9 +74,9 @@ def test_every_way_that_can_be_chosen_is_right(device, dtype):
     with Failures() as failures:
         for shape in SHAPES:
             a, b = operands(shape, dtype, device)
-            plan = vitamin_hgemm.plan(**problem_of(shape), dtype=dtype, device=device)
-            for candidate in plan.candidates:
-                choose(shape, Way(candidate.kernel, candidate.splits), device, dtype)
+            problem = problem_of(shape) | {"dtype": dtype}
+            for candidate in vitamin_hgemm.plan(**problem, device=device).candidates:
+                choose(problem, Way(candidate.kernel, candidate.splits), device)
                 failures.check("auto", a, b, must=True, what=f"as {candidate}")
 
 
@@ -145,7 +135,7 @@ def test_captured_graphs_keep_what_they_captured(device):
     graph.replay()
     bits = out.clone()
     for candidate in vitamin_hgemm.plan(16, 512, 1024, layout="nt", device=device).candidates:
-        choose(shape, Way(candidate.kernel, candidate.splits), device)
+        choose(problem_of(shape), Way(candidate.kernel, candidate.splits), device)
         vitamin_hgemm.hgemm(a, b)
         out.fill_(torch.nan)
         graph.replay()

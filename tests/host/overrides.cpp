@@ -119,7 +119,7 @@ void what_no_candidate_is_falls_back() {
   struct {
     const char* kernel;
     int splits;
-  } const ways[] = {{"sm90_128x128x64", 7},  {"sm90_128x256x64_2x1", 2}, {"sm80_naive", 1},
+  } const ways[] = {{"sm90_128x128x64", 7},  {"sm90_128x256x64_2x1", 5}, {"sm80_naive", 1},
                     {"cublas", 1},           {"sm80_128x128x64", 5},     {"sm80_any_64x64x64", 1},
                     {"sm90_128x128x64", -1}, {"sm90_128x128x64", 0}};
   for (const auto& way : ways) {

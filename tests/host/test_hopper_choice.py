@@ -7,18 +7,16 @@ import random
 import pytest
 import torch
 from calls import (
-    HOPPER_ANY,
+    CLUSTER_OF,
     HOPPER_ANY_K,
     HOPPER_KERNELS,
-    HOPPER_PAIRS,
+    HOPPER_ONCE,
     HOPPER_SHALLOW,
-    HOPPER_SPLIT,
     HOPPER_STREAM,
-    HOPPER_SWAPPED,
     HOPPER_TILES,
     LAYOUTS,
+    most_parts,
     production,
-    products_by_splits,
     table,
 )
 
@@ -60,34 +58,56 @@ def test_no_other_device_has_them(device):
 def test_names_say_the_tile():
     for name in HOPPER_TILES:
         tile = "x".join(map(str, table()[name]["tile"]))
-        any_ = "any_" if name in HOPPER_ANY else ""
-        pair = "_1x2" if name in HOPPER_SWAPPED else "_2x1"
-        assert name == f"sm90_{any_}{tile}" + (pair if name in HOPPER_PAIRS else "")
+        cluster = "x".join(map(str, CLUSTER_OF[name]))
+        assert name == f"sm90_{tile}" + ("" if cluster == "1x1" else f"_{cluster}")
+
+
+def parts_chosen(name, device):
+    """Numbers of parts that plan() has the kernel cut K into, for some products of ragged K."""
+    tile_m, tile_n, _ = table()[name]["tile"]
+    depths = (517, 773, 1029, 1541, 2051, 4099, 8195, 16387)
+    chosen = set()
+    for tiles, k in itertools.product((1, 17, 25, 40), depths):
+        m, n, pitch = tile_m - 3, tiles * tile_n - 5, -(-k // 8) * 8
+        options = {"layout": "nt", "lda": pitch, "ldb": pitch, "device": device, "kernel": name}
+        chosen.add(plan(m, n, k, **options).splits)
+    return chosen
 
 
 @pytest.mark.parametrize("device", HOPPERS)
 def test_parts_of_k_are_blocks_of_a_cluster(device):
-    """Up to 8, with no workspace, of 2 k-tiles at least; and never of a pair of tiles."""
+    """Of 8 with those that share tiles, with no workspace, of 2 k-tiles at least."""
     chosen = set()
-    for name in HOPPER_SPLIT:
-        chosen |= products_by_splits(name, device).keys()
+    for name in HOPPER_TILES:
+        chosen |= parts_chosen(name, device)
+        most = most_parts(name)
         deep = plan(16, 24, 65536, device=device, kernel=name)
-        assert {each.splits for each in deep.candidates} == set(range(1, 9))
+        assert {each.splits for each in deep.candidates} == set(range(1, most + 1))
         assert all(each.workspace_bytes == 0 for each in deep.candidates)
-        assert deep.splits > 1
+        assert (deep.splits > 1) == (most > 1)
         shallow = plan(16, 24, 448, device=device, kernel=name)
-        assert {each.splits for each in shallow.candidates} == {1, 2, 3}
+        assert {each.splits for each in shallow.candidates} == set(range(1, min(3, most) + 1))
         full = plan(16384, 16384, 65536, device=device, kernel=name)
         assert {each.splits for each in full.candidates} == {1}
     assert chosen >= set(range(2, 9)), "a number of parts that plan() never chooses"
-    for name in HOPPER_PAIRS:
-        assert products_by_splits(name, device).keys() == {1}
+
+
+@pytest.mark.parametrize("device", HOPPERS)
+def test_parts_of_k_run_at_the_same_time(device):
+    """Never more blocks than the GPU holds, up to two an SM."""
+    for name, clusters in itertools.product(HOPPER_TILES, (1, 7, 12, 20, 40, 60, 100)):
+        tile_m, tile_n, _ = table()[name]["tile"]
+        below, beside = CLUSTER_OF[name]
+        m, n = tile_m * below, tile_n * beside * clusters
+        planned = plan(m, n, 65536, device=device, kernel=name)
+        most = max(each.splits for each in planned.candidates)
+        assert most == 1 or below * beside * clusters * most <= 2 * PRESETS[device].sm_count
 
 
 @pytest.mark.parametrize("device", HOPPERS)
 def test_parts_of_k_of_few_rows_or_columns(device):
     """Blocks of a cluster too, each of 2 steps at least, until an SM has two blocks."""
-    assert len(products_by_splits(HOPPER_STREAM, device)) > 2
+    assert len(parts_chosen(HOPPER_STREAM, device)) > 2
     for (m, n, k), most in [
         ((16, 24, 65536), 8),
         ((24, 16, 448), 3),  # 7 steps of 64
@@ -98,7 +118,9 @@ def test_parts_of_k_of_few_rows_or_columns(device):
         planned = plan(m, n, k, device=device, kernel=HOPPER_STREAM)
         assert {each.splits for each in planned.candidates} == set(range(1, most + 1))
         assert all(each.workspace_bytes == 0 for each in planned.candidates)
-    assert plan(3, 5, 128, device=device, kernel=HOPPER_SHALLOW).splits == 1
+    for name in (HOPPER_SHALLOW, HOPPER_ONCE):
+        planned = plan(3, 5, 128, device=device, kernel=name)
+        assert [each.splits for each in planned.candidates] == [1]
 
 
 def test_what_they_take_by_name():
@@ -138,6 +160,22 @@ def test_what_those_for_few_rows_or_columns_take_and_refuse_by_name():
         assert plan(m, n, k, device="H200", kernel=HOPPER_STREAM, **options).splits >= 1
 
 
+def test_what_the_one_with_a_block_for_every_tile_takes_and_refuses_by_name():
+    """Any address and pitch of either operand, and K up to 128."""
+    for layout in LAYOUTS:
+        for (m, n, k), options in [
+            ((65, 301, 117), {"lda": 1001, "ldb": 1003, "align_offset": 2}),
+            ((300, 2, 128), {"lda": 2**30 + 1, "ldb": 2**23, "ldc": 2**20 + 1}),
+            ((1, 1, 0), {"batch": 70000, "out_dtype": torch.float32}),
+        ]:
+            options = {"layout": layout, "device": "H200", "kernel": HOPPER_ONCE} | options
+            chosen = plan(m, n, k, **options)
+            assert chosen.kernel == HOPPER_ONCE and chosen.workspace_bytes == 0
+            assert not chosen.repack_a and not chosen.repack_b
+            with pytest.raises(RuntimeError, match=f"'{HOPPER_ONCE}' can't run .*: K is above 128"):
+                plan(m, n, 129, **options)
+
+
 def test_the_family_considers_them_wherever_they_run():
     for (m, n, k), options, shallow in [
         ((4096, 4096, 4096), {}, False),
@@ -149,7 +187,8 @@ def test_the_family_considers_them_wherever_they_run():
     ]:
         family = plan(m, n, k, device="H200", kernel="sm90", **options)
         kernels = {each.kernel for each in family.candidates}
-        assert kernels & set(STREAMS) == {HOPPER_STREAM, *([HOPPER_SHALLOW] if shallow else [])}
+        wanted = {HOPPER_STREAM} | ({HOPPER_SHALLOW} if shallow else set())
+        assert kernels & {*STREAMS, HOPPER_ONCE} == wanted | ({HOPPER_ONCE} if k <= 128 else set())
 
 
 def test_auto_takes_them_for_few_rows_of_any_alignment():
@@ -161,7 +200,7 @@ def test_auto_takes_them_for_few_rows_of_any_alignment():
 
 
 def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
-    any_align = {*HOPPER_ANY, *STREAMS}
+    any_align = {*STREAMS, HOPPER_ONCE}
     for (m, n, k), options, which, padded in [
         ((4095, 4096, 4095), {}, "a", 4095 * 4096),
         ((512, 640, 504), {"lda": 505}, "a", 512 * 512),
@@ -173,10 +212,8 @@ def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
         ((640, 75, 512), {}, "b", 512 * 96),
         ((640, 45, 512), {}, "b", 512 * 48),
     ]:
-        for name in (*HOPPER_ANY, HOPPER_STREAM):
-            chosen = plan(m, n, k, device="H200", kernel=name, **options)
-            assert chosen.workspace_bytes == 0
-        for name in set(HOPPER_TILES) - set(HOPPER_ANY):
+        assert plan(m, n, k, device="H200", kernel=HOPPER_STREAM, **options).workspace_bytes == 0
+        for name in HOPPER_TILES:
             with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
                 plan(m, n, k, device="H200", kernel=name, **options)
         family = plan(m, n, k, device="H200", kernel="sm90", **options)
@@ -197,19 +234,11 @@ def test_shallow_products_of_odd_rows_are_not_copied_first():
     assert not table()[chosen.kernel]["any_align"] and chosen.repack_a and chosen.repack_b
 
 
-def test_tiles_for_any_alignment_are_not_for_straight_rows():
-    """Those of which each begins at a multiple of 64 bytes."""
-    straight = plan(96, 64, 32, device="H200", kernel="sm90")
-    assert not {each.kernel for each in straight.candidates} & set(HOPPER_ANY)
-    crooked = plan(96, 72, 32, device="H200", kernel="sm90")
-    assert {each.kernel for each in crooked.candidates} > set(HOPPER_ANY)
-
-
 def test_what_is_too_large_for_them_is_left_to_the_others():
     for shape, reason in [
         ((2**31, 8, 8), "an extent is 2.31 - 512 or more"),
         ((8, 2**31 - 512, 8), "an extent is 2.31 - 512 or more"),
-        ((2**20, 2**20, 64), "c has too many tiles"),
+        ((2**22, 2**22, 64), "c has too many tiles"),
     ]:
         for name in HOPPER_KERNELS:
             with pytest.raises(RuntimeError, match=f"'{name}' can't run .*: {reason}"):

@@ -16,6 +16,7 @@ CHECKS = {
 }
 DISPATCH = sorted((CSRC / "dispatch").glob("*.cpp"))
 LINKED = {
+    "wgmma_layouts": DISPATCH,
     "hopper_batches": DISPATCH,
     "overrides": [source for source in DISPATCH if source.stem != "measured"],
 }

@@ -11,6 +11,7 @@ from calls import (
     HOPPER_STEPS,
     HOPPER_STUDIES,
     layout_of,
+    most_parts,
     production,
     table,
 )
@@ -61,8 +62,8 @@ def check_launch(launch, shape, options, facts):
     assert entry["family"] in FAMILIES, "auto never calls cuBLAS, nor a step of the ladder"
     assert 1 <= launch.splits <= -(-k // entry["tile"][2])
     if entry["family"] == "sm90":
-        # Parts of a tile are a cluster, which has up to 8 blocks; pairs of tiles are one already.
-        assert launch.splits <= (1 if launch.kernel.endswith(("_2x1", "_1x2")) else 8)
+        # Parts of a tile are blocks of a cluster, as those that share tiles are.
+        assert launch.splits <= most_parts(launch.kernel)
     for which, repacked in (("a", launch.repack_a), ("b", launch.repack_b)):
         assert entry["any_align"] or repacked or rows_aligned(options, which), launch
         assert not (repacked and rows_aligned(options, which)), "copied for nothing"

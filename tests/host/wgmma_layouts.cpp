@@ -1,12 +1,16 @@
 // Where TMA puts the elements of an operand tile and where the descriptors of
-// csrc/common/wgmma_descriptor.h make wgmma look for them, checked for every element on the host.
+// csrc/common/wgmma_descriptor.h make wgmma look for them, checked for every element on the host;
+// and what the production kernels take for granted of their tiles. Links csrc/dispatch.
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "common/swizzle.h"
 #include "common/wgmma_descriptor.h"
+#include "dispatch/entries.h"
 #include "run_checks.h"
 #include "sm90/tiles.h"
 
@@ -14,7 +18,7 @@ namespace vitamin {
 namespace {
 
 constexpr int kDepth = 64;  // elements of K in a tile
-constexpr int kRows[] = {8, 16, 32, 48, 64, 112, 128, 144, 176, 192, 208, 256};
+constexpr int kRows[] = {8, 16, 32, 48, 64, 96, 112, 128, 144, 160, 176, 192, 208, 256};
 // Of stages in shared memory.
 constexpr uint32_t kTiles[] = {0, 1024, 49152, 3 * 49152 + 16384};
 
@@ -153,35 +157,46 @@ void descriptors_have_their_fields() {
           "as the PTX ISA numbers them");
 }
 
-// The main loop adds offsets to the low word: no step may carry into the fields above.
+// Of the production kernels.
+constexpr sm90::Tile kProductionTiles[] = {
+    sm90::k128x256, sm90::k192x160, sm90::k192x112, sm90::k192x96,  sm90::k128x208,
+    sm90::k128x192, sm90::k128x176, sm90::k128x144, sm90::k128x128, sm90::k128x112,
+    sm90::k128x96,  sm90::k128x64,  sm90::k128x48,  sm90::k128x32,  sm90::k128x16,
+    sm90::k64x128,  sm90::k64x64,   sm90::k64x32,   sm90::k64x16};
+
+// The main loop adds offsets to the low word: no step or stage may carry into the fields above.
 void steps_and_stages_stay_in_the_address() {
-  for (int stage = 0; stage < 9; ++stage) {
-    for (int step = 0; step < 4; ++step) {
-      const uint32_t at = stage * 18432;
-      const uint64_t first = k_major_descriptor<Swizzle::k128>(at, 128, 64, 0);
-      REQUIRE(first + step * (k_major_offset<Swizzle::k128>(128, 0, 1) >> 4) ==
-                  k_major_descriptor<Swizzle::k128>(at, 128, 64, step),
-              "stage %d, step %d", stage, step);
-      REQUIRE(mn_major_descriptor(at, 64, 0) + step * (mn_major_offset(0, 1) >> 4) ==
-                  mn_major_descriptor(at, 64, step),
-              "stage %d, step %d", stage, step);
+  constexpr Swizzle k128 = Swizzle::k128;
+  constexpr uint32_t start = 1024;
+  for (const sm90::Tile& tile : kProductionTiles) {
+    for (const bool k_major : {true, false}) {
+      for (int stage = 0; stage < tile.stages_of(k_major); ++stage) {
+        const uint32_t offset = stage * tile.stage_bytes(k_major), at = start + offset;
+        for (int step = 0; step < 4; ++step) {
+          REQUIRE(k_major_descriptor<k128>(start, 128, 64, 0) + (offset >> 4) +
+                          step * (k_major_offset<k128>(128, 0, 1) >> 4) ==
+                      k_major_descriptor<k128>(at, 128, 64, step),
+                  "stage %d, step %d", stage, step);
+          REQUIRE(mn_major_descriptor(start, 64, 0) + (offset >> 4) +
+                          step * (mn_major_offset(0, 1) >> 4) ==
+                      mn_major_descriptor(at, 64, step),
+                  "stage %d, step %d", stage, step);
+        }
+      }
     }
   }
 }
 
-// Of the production kernels: what their configuration takes for granted of each tile.
+// What the configuration of the production kernels takes for granted of each tile.
 void production_tiles_fit_shared_memory() {
-  using namespace sm90;
-  for (const Tile& tile :
-       {k128x256c2, k128x256, k128x192c2, k128x208c2, k128x176c2, k128x144c2, k128x144,  k128x128,
-        k128x112c2, k128x112, k128x96c2,  k128x96,    k128x64,    k128x48,    k64x128c2, k64x64,
-        k64x128,    k32x128,  k16x128,    k16x64,     kAny64x64,  kAny16x64}) {
-    REQUIRE(tile.n % 8 == 0 && tile.n <= 256, "%d columns are no instruction", tile.n);
+  using sm90::Tile;
+  for (const Tile& tile : kProductionTiles) {
+    // An instruction takes multiples of 8 columns; 16 are stored at once.
+    REQUIRE(tile.n % 16 == 0 && tile.n <= 256, "%d columns are no instruction", tile.n);
     REQUIRE(tile.boxes() <= 4, "%d columns", tile.n);
     REQUIRE(tile.b_rows(false) % 64 == 0 && tile.b_rows(false) >= tile.n, "%d columns", tile.n);
     REQUIRE(tile.m() * Tile::k * 2 % 1024 == 0, "%d rows", tile.m());
     REQUIRE(tile.staging_bytes() % 8192 == 0, "%d columns", tile.n);
-    REQUIRE(tile.cluster == 1 || tile.n / tile.cluster % 8 == 0, "%d columns", tile.n);
     REQUIRE(tile.threads() * tile.blocks_per_sm <= 1024, "%d threads", tile.threads());
     for (const bool k_major : {true, false}) {
       const int stages = tile.stages_of(k_major), smem = tile.smem_bytes(k_major);
@@ -197,6 +212,51 @@ void production_tiles_fit_shared_memory() {
   }
 }
 
+// An SM has 65536, a thread up to 255; they change hands in eights.
+void production_tiles_fit_the_registers() {
+  for (const sm90::Tile& tile : kProductionTiles) {
+    REQUIRE(tile.producers() >= 64 && tile.producers() % 32 == 0, "%d columns", tile.n);
+    if (!tile.moves_registers()) continue;
+    // As many producers, and as many registers of each, as kernel.cuh has.
+    const int registers = 128 * 40 + tile.consumers * 128 * tile.registers();
+    REQUIRE(tile.producers() == 128 && tile.blocks_per_sm == 1, "%d columns", tile.n);
+    REQUIRE(registers <= 65536, "%d columns: %d registers", tile.n, registers);
+    REQUIRE(tile.registers() % 8 == 0 && tile.registers() < 256, "%d columns", tile.n);
+    // Accumulators and half as many packed ones, where c leaves through shared memory.
+    const int held = tile.n / 2 + (tile.boxes() > 0 ? tile.n / 4 : 0);
+    REQUIRE(held + 16 <= tile.registers(), "%d columns: %d registers", tile.n, held);
+  }
+}
+
+// Blocks side by side copy a part each of their rows of a; those below each other, of their columns
+// of b: parts of whole swizzles, 8 rows.
+void production_clusters_share_whole_swizzles() {
+  int sharing = 0;
+  bool used[std::size(kProductionTiles)] = {};
+  for (const KernelEntry& e : hopper_tiles()) {
+    const int m = e.cluster_m, n = e.cluster_n;
+    REQUIRE(m >= 1 && n >= 1 && m * n <= 8, "%s has %d blocks", e.name, m * n);
+    REQUIRE((m & (m - 1)) == 0 && (n & (n - 1)) == 0, "%s: no powers of 2", e.name);
+    REQUIRE(e.work == Work::kTiles || m * n == 1, "%s has no clusters", e.name);
+    if (e.work != Work::kTiles) continue;
+    REQUIRE(e.tile_m % (8 * n) == 0, "%s: %d rows in %d parts", e.name, e.tile_m, n);
+    REQUIRE(e.tile_n % (8 * m) == 0, "%s: %d columns in %d parts", e.name, e.tile_n, m);
+    // Or lines of K, where the other index is contiguous.
+    REQUIRE(e.tile_k % (8 * std::max(m, n)) == 0, "%s: K", e.name);
+    // The tile is one of those above, and its rows, 64 a consumer, are what the entry says.
+    const int rows = e.swapped ? e.tile_n : e.tile_m, columns = e.swapped ? e.tile_m : e.tile_n;
+    const auto is_it = [&](const sm90::Tile& t) { return t.m() == rows && t.n == columns; };
+    const auto* tile =
+        std::find_if(std::begin(kProductionTiles), std::end(kProductionTiles), is_it);
+    REQUIRE(tile != std::end(kProductionTiles), "%s: no such tile", e.name);
+    REQUIRE(e.threads == tile->threads() && e.blocks_per_sm == tile->blocks_per_sm, "%s", e.name);
+    used[tile - std::begin(kProductionTiles)] = true;
+    sharing += m * n > 1;
+  }
+  REQUIRE(sharing > 0, "no clusters");
+  REQUIRE(std::count(std::begin(used), std::end(used), false) == 0, "a tile without an entry");
+}
+
 const Checks kChecks = {
     {"k_major_tiles_are_read_as_tma_writes_them", k_major_tiles_are_read_as_tma_writes_them},
     {"mn_major_tiles_are_read_as_tma_writes_them", mn_major_tiles_are_read_as_tma_writes_them},
@@ -204,6 +264,8 @@ const Checks kChecks = {
     {"descriptors_have_their_fields", descriptors_have_their_fields},
     {"steps_and_stages_stay_in_the_address", steps_and_stages_stay_in_the_address},
     {"production_tiles_fit_shared_memory", production_tiles_fit_shared_memory},
+    {"production_tiles_fit_the_registers", production_tiles_fit_the_registers},
+    {"production_clusters_share_whole_swizzles", production_clusters_share_whole_swizzles},
 };
 
 }  // namespace

@@ -1,9 +1,0 @@
-#include "launch.cuh"
-
-namespace vitamin::sm90 {
-
-int launch_128x192c2_bf16(const LaunchArgs& args) {
-  return launch_tile<__nv_bfloat16, k128x192c2>(args);
-}
-
-}  // namespace vitamin::sm90

@@ -1,7 +1,0 @@
-#include "launch.cuh"
-
-namespace vitamin::sm90 {
-
-int launch_16x128_f16(const LaunchArgs& args) { return launch_tile<__half, k16x128>(args); }
-
-}  // namespace vitamin::sm90

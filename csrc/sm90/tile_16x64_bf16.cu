@@ -1,7 +1,0 @@
-#include "launch.cuh"
-
-namespace vitamin::sm90 {
-
-int launch_16x64_bf16(const LaunchArgs& args) { return launch_tile<__nv_bfloat16, k16x64>(args); }
-
-}  // namespace vitamin::sm90

@@ -1,9 +1,0 @@
-#include "launch.cuh"
-
-namespace vitamin::sm90 {
-
-int launch_64x128c2_bf16(const LaunchArgs& args) {
-  return launch_tile<__nv_bfloat16, k64x128c2>(args);
-}
-
-}  // namespace vitamin::sm90

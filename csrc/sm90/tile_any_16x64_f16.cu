@@ -1,7 +1,0 @@
-#include "launch.cuh"
-
-namespace vitamin::sm90 {
-
-int launch_any_16x64_f16(const LaunchArgs& args) { return launch_tile<__half, kAny16x64>(args); }
-
-}  // namespace vitamin::sm90

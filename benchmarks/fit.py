@@ -7,7 +7,8 @@ and varies the constants of namespace hopper in csrc/dispatch/cost.cpp and of na
 stream_cost.cpp beside it, two at a time, at random, from their present values on. It keeps what
 lowers two things together: the error of the predictions, weighted towards the fast ways to run a
 problem, and the regret: how much slower the way with the least prediction is than the best recorded
-one. The same seed gives the same result.
+one. Problems of the benchmark's classes count more than random ones. The same seed gives the same
+result.
 
 Prints the constants before and after, error and regret with both, and the problems on which the
 fitted model would lose more than 5 %. Changes no file: the numbers go into these files by hand.
@@ -36,6 +37,7 @@ GPU = "H200"
 ERROR_CAP = 0.6  # of a log ratio: what is hopeless anyway shouldn't shape the rest
 FAST_POWER = 3  # a way that takes twice the best time counts an eighth
 REGRET_WEIGHT = 0.15
+NAMED_WEIGHT = 5  # of a problem of the benchmark's classes; a random one counts 1
 STEP = 0.1  # standard deviation of a step's logarithm
 TOLD_REGRET = 1.05
 # What the constants mean bounds them: a tensor pipe can't be more than full.
@@ -58,6 +60,7 @@ class Timed:
     shape: Shape
     way: AnyWay
     us: float
+    named: bool = False  # in a class of the benchmark
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def read_times(files: list[Path], given: Fixed) -> list[Timed]:
             shape = records.shape_of(row)
             way = model_streams.way(shape, row["kernel"], int(row["splits"]), given)
             if way.allowed:
-                timed.append(Timed(shape, way, float(row["time_us"])))
+                named = row["suite"] != "random"
+                timed.append(Timed(shape, way, float(row["time_us"]), named))
     return timed
 
 
@@ -97,7 +101,14 @@ class Fit:
             shape: min((timed[i] for i in group), key=lambda one: one.us)
             for shape, group in self.groups.items()
         }
-        self.weights = [(self.best[one.shape].us / one.us) ** FAST_POWER for one in timed]
+        named = {one.shape for one in timed if one.named}
+        weights = {shape: NAMED_WEIGHT if shape in named else 1 for shape in self.groups}
+        mean = sum(weights.values()) / max(1, len(weights))
+        self.problem_weights = {shape: weight / mean for shape, weight in weights.items()}
+        self.weights = [
+            (self.best[one.shape].us / one.us) ** FAST_POWER * self.problem_weights[one.shape]
+            for one in timed
+        ]
 
     def predict(self, constants: Constants) -> list[float]:
         return [one.way.predict(constants) for one in self.timed]
@@ -122,7 +133,11 @@ class Fit:
 
     def loss(self, constants: Constants) -> float:
         predicted = self.predict(constants)
-        return self.error(predicted) ** 2 + REGRET_WEIGHT * math.log(self.regret(predicted))
+        lost = [
+            self.problem_weights[choice.shape] * math.log(choice.regret)
+            for choice in self.choices(predicted)
+        ]
+        return self.error(predicted) ** 2 + REGRET_WEIGHT * sum(lost) / len(lost)
 
     def shown(self, constants: Constants) -> list[str]:
         """The constants that change any of the predictions."""

@@ -26,36 +26,36 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.00308;       // with kStartCycles, the shortest kernel
+constexpr double kLaunchUs = 0.002002;      // with kStartCycles, the shortest kernel
 constexpr double kClock = 0.8562;           // of the boost clock, at the power limit
 constexpr double kStartCycles = 1458;       // first loads, last stores
 constexpr double kSmallStartCycles = 1430;  // of blocks that share an SM
-constexpr double kTileCycles = 788.4;       // between two tiles
-constexpr double kWgmma = 1.094;            // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.029;           // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 277;        // least time of a k-tile
-constexpr double kRow = 2.897;              // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.486;       // that does not begin at a multiple of 64 bytes
-constexpr double kSplitRow = 3.211;         // nor of 32 bytes
-constexpr double kSharedRow = 1.68;         // that other blocks of the cluster copy parts of
-constexpr double kShortRow = 3.037;         // of less than 128 bytes
+constexpr double kTileCycles = 761.8;       // between two tiles
+constexpr double kWgmma = 1.096;            // cycles over those of a full tensor pipe
+constexpr double kNarrow = 1.024;           // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 289.9;      // least time of a k-tile
+constexpr double kRow = 2.232;              // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.528;       // that does not begin at a multiple of 64 bytes
+constexpr double kSplitRow = 3.444;         // nor of 32 bytes
+constexpr double kSharedRow = 1.525;        // that other blocks of the cluster copy parts of
+constexpr double kShortRow = 3.018;         // of less than 128 bytes
 constexpr double kSharedShortRow = 0.3326;
 // What rows ask the L2 for, against straight ones.
-constexpr double kCrookedRequests = 1.259, kSplitRequests = 1.36, kShortRequests = 4.259;
-constexpr double kRowBeyond = 2.16;        // beyond the matrix
-constexpr double kDirectStore = 0.08156;   // cycles an element that is stored from the accumulators
-constexpr double kScalarStore = 0.4784;    // by tiles whose rows are columns of c, one by one
-constexpr double kOddStore = 0.5545;       // one by one in rows of any alignment: 1882x9788x20
-constexpr double kExposedBoxes = 0.06283;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.2586;    // in rows
-constexpr double kHiddenRows = 0.3528;     // in rows under the products of the next tile
-constexpr double kCopyUs = 1.32;           // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.1707;       // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.1342, kReduceColumnsUs = 0.7029;
-constexpr double kClusterUs = 0.07229;  // of blocks that share tiles
-constexpr double kCrowdUs = 0.4172;     // of first loads where all SMs begin, not half of them
-constexpr double kL2OverDram = 3.524;   // what L2 adds to the memory's rate
-constexpr double kNorm = 2.18;          // how sharply the slower of products and traffic decides
+constexpr double kCrookedRequests = 1.241, kSplitRequests = 1.356, kShortRequests = 4.398;
+constexpr double kRowBeyond = 1.793;       // beyond the matrix
+constexpr double kDirectStore = 0.08301;   // cycles an element that is stored from the accumulators
+constexpr double kScalarStore = 0.469;     // by tiles whose rows are columns of c, one by one
+constexpr double kOddStore = 0.5284;       // one by one in rows of any alignment: 1882x9788x20
+constexpr double kExposedBoxes = 0.06365;  // in boxes, by TMA, with no products to run under
+constexpr double kExposedRows = 0.2635;    // in rows
+constexpr double kHiddenRows = 0.3518;     // in rows under the products of the next tile
+constexpr double kCopyUs = 1.366;          // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.1659;       // of a split K, and each part, and 64 columns of it
+constexpr double kReducePartUs = 0.1417, kReduceColumnsUs = 0.6951;
+constexpr double kClusterUs = 0.07093;  // of blocks that share tiles
+constexpr double kCrowdUs = 0.4712;     // of first loads where all SMs begin, not half of them
+constexpr double kL2OverDram = 3.529;   // what L2 adds to the memory's rate
+constexpr double kNorm = 2.25;          // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper

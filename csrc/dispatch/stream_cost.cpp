@@ -10,31 +10,31 @@ namespace {
 // Fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace streams {
 constexpr double kStreamClock = 0.7419;     // of the boost clock
-constexpr double kStreamDram = 0.8834;      // of what a copy reaches of the memory's rate
-constexpr double kStreamNorm = 2.028;       // how sharply the slower of work and traffic decides
-constexpr double kStreamStartUs = 3.056;    // launch, first loads
-constexpr double kStreamTileCycles = 2726;  // loads of the thin operand, sums, stores
-constexpr double kStreamRowKb =
-    30.39;  // cycles for a KB of the wide operand, where K is contiguous
-constexpr double kStreamColumnKb = 50.13;   // where it isn't
-constexpr double kStreamThinGroup = 24.44;  // and for 8 more columns of the thin operand
-constexpr double kStreamTransposed = 156;   // for a KB of the thin one, if K isn't contiguous in it
-constexpr double kStreamPartsUs = 0.4983;   // of a split K
-constexpr double kShallowStartUs = 0.9855;
-constexpr double kShallowTileCycles = 1259;
-constexpr double kShallowDepth = 7.864;  // cycles for an index of K, however little there is to do
+constexpr double kStreamDram = 0.8728;      // of what a copy reaches of the memory's rate
+constexpr double kStreamNorm = 2.004;       // how sharply the slower of work and traffic decides
+constexpr double kStreamStartUs = 3.064;    // launch, first loads
+constexpr double kStreamTileCycles = 2706;  // loads of the thin operand, sums, stores
+constexpr double kStreamRowKb = 29.4;  // cycles for a KB of the wide operand, where K is contiguous
+constexpr double kStreamColumnKb = 37.94;   // where it isn't
+constexpr double kStreamThinGroup = 29.54;  // and for 8 more columns of the thin operand
+constexpr double kStreamTransposed =
+    183.3;                                 // for a KB of the thin one, if K isn't contiguous in it
+constexpr double kStreamPartsUs = 0.5441;  // of a split K
+constexpr double kShallowStartUs = 0.9388;
+constexpr double kShallowTileCycles = 1190;
+constexpr double kShallowDepth = 13.58;  // cycles for an index of K, however little there is to do
 constexpr double kShallowRowValue =
-    11.11;  // for a value of the wide operand by each thread of a block
-constexpr double kShallowValue = 18.62;    // where K is not contiguous in it
-constexpr double kShallowProduct = 3.004;  // for a product
-constexpr double kShallowStore = 32.74;    // for a value of c
+    10.36;  // for a value of the wide operand by each thread of a block
+constexpr double kShallowValue = 16.35;    // where K is not contiguous in it
+constexpr double kShallowProduct = 3.1;    // for a product
+constexpr double kShallowStore = 35.53;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
-constexpr double kOnceStartUs = 1.666;
-constexpr double kOnceTileCycles = 2454;  // first loads, products, stores
-constexpr double kOnceKb = 61.71;  // cycles for a KB of operands whose rows begin at 16 bytes
-constexpr double kOnceKb8 = 44.38, kOnceKb4 = 125.7, kOnceKb2 = 290.3;  // at 8 bytes, ...
-constexpr double kOnceStore = 0.008336;                                 // for a value of c
-constexpr double kOnceOddStore = 0.1217;  // in rows of other alignments
+constexpr double kOnceStartUs = 1.634;
+constexpr double kOnceTileCycles = 2533;  // first loads, products, stores
+constexpr double kOnceKb = 57.57;  // cycles for a KB of operands whose rows begin at 16 bytes
+constexpr double kOnceKb8 = 40.72, kOnceKb4 = 123, kOnceKb2 = 261.4;  // at 8 bytes, ...
+constexpr double kOnceStore = 0.003032;                               // for a value of c
+constexpr double kOnceOddStore = 0.1246;                              // in rows of other alignments
 }  // namespace streams
 
 double norm(double x, double y) {

@@ -148,6 +148,10 @@ std::string kernel_names() {
 
 std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& device,
                                   const char* kernel) {
+  // On Hopper "auto" is its own family: the others would be chosen by what a model of another kind
+  // says of them.
+  const bool hopper = device.cc == kHopper;
+  if (hopper && std::strcmp(kernel, kAuto) == 0) kernel = kHopperFamily;
   std::vector<Candidate> list;
   for (const KernelEntry& entry : kernel_table()) {
     const bool by_name = std::strcmp(entry.name, kernel) == 0;
@@ -161,7 +165,7 @@ std::vector<Candidate> candidates(const Problem& problem, const DeviceFacts& dev
   const bool by_tiles = std::any_of(list.begin(), list.end(), [](const Candidate& candidate) {
     return candidate.launch.kernel->work == Work::kTiles;
   });
-  if (!by_tiles && std::strcmp(kernel, kHopperFamily) == 0 && device.cc == kHopper) {
+  if (!by_tiles && std::strcmp(kernel, kHopperFamily) == 0 && hopper) {
     const std::vector<Candidate> more = candidates(problem, device, kAmpereFamily);
     list.insert(list.end(), more.begin(), more.end());
   }

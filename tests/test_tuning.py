@@ -21,7 +21,7 @@ from vitamin_hgemm._tuning_file import Entry
 
 ROOT = Path(vitamin_hgemm.__file__).parent.parent
 GPU = "NVIDIA H200"
-SHAPE = (640, 4096, 4096)
+SHAPE = (320, 4096, 4096)
 HOST = dict(dtype=torch.bfloat16, out_dtype=None)
 
 
@@ -179,7 +179,7 @@ def fake_gpu(monkeypatch):
     return FakeCourse
 
 
-def tune(path, shapes=("640x4096x4096:nt",), **options):
+def tune(path, shapes=("320x4096x4096:nt",), **options):
     return tuning.tune(shapes, path=path, progress=False, **options)
 
 
@@ -199,7 +199,7 @@ def test_the_fastest_is_applied_and_kept(fake_gpu, tmp_path):
     }  # fmt: skip
     (kept,) = content["entries"]
     assert kept == {
-        "m": 640, "n": 4096, "k": 4096, "batch": 1, "a_batches": 1, "b_batches": 1,
+        "m": 320, "n": 4096, "k": 4096, "batch": 1, "a_batches": 1, "b_batches": 1,
         "dtype": "bf16", "out_f32": False, "a_layout": "row", "b_layout": "col", "c_layout": "row",
         "a_align": 64, "b_align": 64, "c_align": 16,
         "kernel": way.kernel, "splits": way.splits, "us": 20.0, "model_us": 25.0,
@@ -249,7 +249,7 @@ def test_wrong_and_refusing_kernels_never_win(fake_gpu, tmp_path):
     us = {model: 1.0, other: 1.0, third: 5.0}
     fake_gpu.us_of = {way: us[way.kernel] for way in ways_of(plan()) if way.kernel in us}
     fake_gpu.errors, fake_gpu.refusals = {model: float("inf")}, {other: "out of memory"}
-    with pytest.warns(UserWarning, match=f"{model}.* is wrong at 640 x 4096 x 4096 nt bf16"):
+    with pytest.warns(UserWarning, match=f"{model}.* is wrong at 320 x 4096 x 4096 nt bf16"):
         (found,) = tune(tmp_path / "t.json")
     assert found.kernel == third
     assert found.model_kernel == model and found.model_us is None and found.speedup == 1
@@ -269,7 +269,7 @@ def test_nothing_that_runs_leaves_all_as_it_was(fake_gpu, tmp_path):
     _overrides.put(GPU, key_of(), earlier)
     fake_gpu.refusals = dict.fromkeys((way.kernel for way in ways_of(plan())), "no CUDA here")
     path = tmp_path / "t.json"
-    with pytest.raises(RuntimeError, match=r"none of .* ways to run 640 .*: no CUDA here"):
+    with pytest.raises(RuntimeError, match=r"none of .* ways to run 320 .*: no CUDA here"):
         tune(path)
     assert way_of(plan()) == earlier and not path.exists()
 
@@ -298,7 +298,7 @@ def test_what_was_found_before_an_interrupt_is_kept(fake_gpu, tmp_path, monkeypa
     monkeypatch.setattr(fake_gpu, "capture", interrupted)
     path = tmp_path / "t.json"
     with pytest.raises(KeyboardInterrupt):
-        tune(path, ["640x4096x4096:nt", (64, 64, 64)])
+        tune(path, ["320x4096x4096:nt", (64, 64, 64)])
     assert len(json.loads(path.read_text())["entries"]) == 1
 
 
@@ -531,7 +531,7 @@ def test_files_of_another_gpu_are_ignored_with_a_warning(tmp_path, monkeypatch):
     [
         dict(kernel="sm90_gone"), dict(kernel=7), dict(kernel="\0"), dict(kernel="é"),
         dict(splits=0), dict(splits=2**31), dict(splits=1.0), dict(splits=None),
-        dict(m=-1), dict(m=2**63), dict(m=True), dict(m="640"), dict(dtype="fp8"),
+        dict(m=-1), dict(m=2**63), dict(m=True), dict(m="320"), dict(dtype="fp8"),
         dict(a_layout=[]), dict(out_f32=None),
     ],
     ids=str,
@@ -613,7 +613,7 @@ def test_a_link_stays_a_link(tmp_path):
 AT_START = """
 import torch, vitamin_hgemm
 assert not torch.cuda.is_initialized()
-print(vitamin_hgemm.plan(640, 4096, 4096, layout="nt", device="H200").override)
+print(vitamin_hgemm.plan(320, 4096, 4096, layout="nt", device="H200").override)
 """
 
 

@@ -3,9 +3,9 @@
 // A persistent block: a thread each copies tiles of a and of b by TMA into a ring of stages; one to
 // three warpgroups multiply, each 64 rows of a tile, by wgmma. Of large tiles the copying threads
 // are those of one more warpgroup, which gives its registers to the others; of small ones, of two
-// warps. The tensor cores always have work:
-// the products of one k-tile stay under way while those of the next are issued, and a finished tile
-// is only rounded into registers: its boxes go out under the first k-tiles of the next one.
+// warps. The tensor cores always have work: the products of one k-tile stay under way while those
+// of the next are issued, and a finished tile is only rounded into registers: its boxes go out
+// under the first k-tiles of the next one.
 //
 // A cluster works on a group of tiles: those below each other share tiles of b, those side by side
 // tiles of a, of which each block copies a part to all. With K split, it has blocks for every part.
@@ -13,12 +13,11 @@
 //
 // A launch may start before the kernel before it has ended, and sets up meanwhile.
 //
-// Barriers: `full` of each stage, 2 arrivals (a producer's each) and the bytes of both tiles, or 4
-// (of each copying warp); `empty` of each stage, a lane of each consumer warp of each block that
-// this one copies to: all of them are waited for before the exit. A cluster barrier after their
-// initialisation. Named barriers 1
-// to 3, one a consumer; 4, all. Shared memory: config.cuh. Registers: 40 a producer thread and 232
-// (152 of three consumers) a consumer thread where they are moved.
+// Barriers: `full` of each stage, 2 arrivals (a producer's each) and the bytes of both tiles;
+// `empty` of each stage, a lane of each consumer warp of each block that this one copies to: all of
+// them are waited for before the exit. A cluster barrier after their initialisation. Named barriers
+// 1 to 3, one a consumer; 4, all. Shared memory: config.cuh. Registers: 40 a producer thread and
+// 232 (152 of three consumers) a consumer thread where they are moved.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -127,7 +127,7 @@ void what_no_candidate_is_falls_back() {
     require_models(kProblem, way.kernel);
   }
   // A device of that name that can't hold the kernel's shared memory, and one of another kind.
-  REQUIRE(set_override(kGpu, key, "sm80_256x128x64", 2), "refused");
+  REQUIRE(set_override(kGpu, key, "sm90_128x128x64", 1), "refused");
   REQUIRE(chosen(kProblem, h200()).chooser == Chooser::kTuned, "not taken");
   DeviceFacts small = h200();
   small.smem_per_block = 99 << 10;

@@ -79,19 +79,6 @@ double load_penalty(const Matrix& matrix) {
   return matrix.align < 8 ? 4 : matrix.align < 16 ? 2.3 : 1;
 }
 
-// What moves through the memory, and what comes before and after the kernel, is the same for all.
-struct Traffic {
-  double dram_bytes;
-  double dram, l2;  // bytes a microsecond
-};
-
-Traffic traffic(const Problem& p, const DeviceFacts& device) {
-  const double a = 2.0 * p.m * p.k * double(p.batch.stored(p.batch.a));
-  const double b = 2.0 * p.k * p.n * double(p.batch.stored(p.batch.b));
-  const double c = (p.out_f32 ? 4.0 : 2.0) * p.m * p.n * double(p.batch.count());
-  return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
-}
-
 // Copies of operands before the kernel, by a kernel of their own.
 double copies_us(const Problem& p, const Launch& launch, const Traffic& t) {
   if (!launch.repack_a && !launch.repack_b) return 0;
@@ -100,12 +87,6 @@ double copies_us(const Problem& p, const Launch& launch, const Traffic& t) {
   const double bytes = (launch.repack_a ? repacked(p, Operand::kA).bytes : 0) +
                        (launch.repack_b ? repacked(p, Operand::kB).bytes : 0);
   return start + 2 * bytes / t.dram;
-}
-
-// What products and traffic that are about equally slow cost each other.
-double interference(const Cost& cost, double norm) {
-  const double sum = std::pow(cost.tensor_us, norm) + std::pow(cost.memory_us, norm);
-  return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
 // What one of copied_rows() costs the block that asks for it, and the L2, against a straight one.
@@ -204,6 +185,18 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
 }
 
 }  // namespace
+
+Traffic traffic(const Problem& p, const DeviceFacts& device) {
+  const double a = 2.0 * p.m * p.k * double(p.batch.stored(p.batch.a));
+  const double b = 2.0 * p.k * p.n * double(p.batch.stored(p.batch.b));
+  const double c = (p.out_f32 ? 4.0 : 2.0) * p.m * p.n * double(p.batch.count());
+  return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
+}
+
+double interference(const Cost& cost, double norm) {
+  const double sum = std::pow(cost.tensor_us, norm) + std::pow(cost.memory_us, norm);
+  return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
+}
 
 double cluster_slots(const DeviceFacts& device, int blocks) {
   return std::floor(device.sm_count * hopper::kFilled[blocks - 1] / blocks);

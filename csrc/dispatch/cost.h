@@ -23,6 +23,16 @@ Cost predict_once(const Problem& problem, const DeviceFacts& device);
 // Share of the memory's peak bandwidth that a copy reaches.
 constexpr double kDramShare = 0.88;
 
+// What moves through the memory: the same for all kernels.
+struct Traffic {
+  double dram_bytes;
+  double dram, l2;  // bytes a microsecond
+};
+Traffic traffic(const Problem& problem, const DeviceFacts& device);
+
+// What products and traffic that are about equally slow cost each other.
+double interference(const Cost& cost, double norm);
+
 // Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
 double cluster_slots(const DeviceFacts& device, int blocks);
 

@@ -76,6 +76,8 @@ int launch_by_type(const LaunchArgs& args) {
 }
 
 constexpr int kHopper = 90;  // compute capability
+// Shared memory of an SM of it, of which 1 KB of each block is the driver's.
+constexpr int kHopperSmem = 228 * 1024;
 
 // All entries, in the order in which they are listed to people.
 const std::vector<KernelEntry>& kernel_table();

@@ -37,24 +37,12 @@ constexpr double kOnceStore = 0.003032;                               // for a v
 constexpr double kOnceOddStore = 0.1246;                              // in rows of other alignments
 }  // namespace streams
 
-double norm(double x, double y) {
-  return std::pow(std::pow(x, streams::kStreamNorm) + std::pow(y, streams::kStreamNorm),
-                  1 / streams::kStreamNorm);
-}
-
-// Microseconds for what moves through the memory.
-double memory_us(const Problem& p, const DeviceFacts& device) {
-  const double a = 2.0 * p.m * p.k * double(p.batch.stored(p.batch.a));
-  const double b = 2.0 * p.k * p.n * double(p.batch.stored(p.batch.b));
-  const double c = (p.out_f32 ? 4.0 : 2.0) * p.m * p.n * double(p.batch.count());
-  return (a + b + c) / (device.dram_tbs * 1e6 * kDramShare * streams::kStreamDram);
-}
-
-Cost make_cost(double work_us, double memory_us, double overhead_us) {
+Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, double overhead_us) {
+  const Traffic t = traffic(p, device);
   Cost cost;
   cost.tensor_us = work_us;
-  cost.memory_us = memory_us;
-  cost.overhead_us = overhead_us + norm(work_us, memory_us) - std::max(work_us, memory_us);
+  cost.memory_us = t.dram_bytes / (t.dram * streams::kStreamDram);
+  cost.overhead_us = overhead_us + interference(cost, streams::kStreamNorm);
   return cost;
 }
 
@@ -83,7 +71,7 @@ Cost predict_stream(const Problem& p, const DeviceFacts& device, const Launch& l
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
   double overhead = streams::kStreamStartUs;
   if (launch.splits > 1) overhead += streams::kStreamPartsUs;
-  return make_cost(work, memory_us(p, device), overhead);
+  return make_cost(p, device, work, overhead);
 }
 
 Cost predict_shallow(const Problem& p, const DeviceFacts& device) {
@@ -97,7 +85,7 @@ Cost predict_shallow(const Problem& p, const DeviceFacts& device) {
   const double tile =
       streams::kShallowTileCycles + k * streams::kShallowDepth + resident * s.rows * row;
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
-  return make_cost(work, memory_us(p, device), streams::kShallowStartUs);
+  return make_cost(p, device, work, streams::kShallowStartUs);
 }
 
 Cost predict_once(const Problem& p, const DeviceFacts& device) {
@@ -110,7 +98,7 @@ Cost predict_once(const Problem& p, const DeviceFacts& device) {
   const double store = p.c_by_tma() ? streams::kOnceStore : streams::kOnceOddStore;
   const double tile = streams::kOnceTileCycles + resident * (copies + store * rows * columns);
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
-  return make_cost(work, memory_us(p, device), streams::kOnceStartUs);
+  return make_cost(p, device, work, streams::kOnceStartUs);
 }
 
 }  // namespace vitamin

@@ -2,7 +2,7 @@
 // and the cost model both need to know.
 #pragma once
 
-#include "problem.h"
+#include "kernel_table.h"
 
 namespace vitamin {
 
@@ -21,8 +21,8 @@ struct StreamShape {
 
 StreamShape stream_shape(const Problem& problem);
 
-// Shared memory of a block: two share an SM, and 1 KB of each is the driver's.
-constexpr int kStreamBytes = 233472 / 2 - 1024;
+// Shared memory of a block: two share an SM.
+constexpr int kStreamBytes = kHopperSmem / 2 - 1024;
 
 constexpr int kStreamRowStep = 32, kStreamColumnStep = 16;  // of K
 constexpr int kStreamColumnTile = 64;  // of the wide operand, where K is not contiguous in it

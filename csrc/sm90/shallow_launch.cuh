@@ -31,7 +31,7 @@ int launch_shallow_instance(const Problem& problem, const ShallowShape& shape,
   const int smem = p.thin_bytes + 2 * p.buffer_bytes;
   if (const cudaError_t error = allow_shared_memory<kernel>(kShallowBytes)) return error;
   // As many blocks as an SM holds.
-  const int resident = std::max(1, std::min(Thin == 16 ? 3 : 4, 233472 / (smem + 1024)));
+  const int resident = std::max(1, std::min(Thin == 16 ? 3 : 4, kHopperSmem / (smem + 1024)));
   const int64_t blocks = std::min<int64_t>(p.items, int64_t(args.device.sm_count) * resident);
   return launch_early<kernel>(true, unsigned(blocks), kShallowThreads, smem,
                               static_cast<cudaStream_t>(args.stream), p);

@@ -30,9 +30,9 @@ struct Tile {
   constexpr int boxes() const { return n % 64 || consumers == 3 ? 0 : n / 64; }
   constexpr int buffers() const { return boxes() < 2 ? boxes() : 2; }
   constexpr int staging_bytes() const { return consumers * buffers() * 64 * 64 * 2; }
-  // `stages` of them, or as many as there is room for: 1 KB of each block is the driver's.
+  // `stages` of them, or as many as there is room for.
   constexpr int stages_of(bool k_major) const {
-    const int room = (233472 / blocks_per_sm - 1024 - staging_bytes()) / stage_smem(k_major);
+    const int room = (kHopperSmem / blocks_per_sm - 1024 - staging_bytes()) / stage_smem(k_major);
     return stages < room ? stages : room;
   }
   constexpr int smem_bytes(bool k_major) const {

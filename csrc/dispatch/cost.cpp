@@ -39,13 +39,13 @@ constexpr double kCrookedRow = 2.528;       // that does not begin at a multiple
 constexpr double kSplitRow = 3.444;         // nor of 32 bytes
 constexpr double kSharedRow = 1.525;        // that other blocks of the cluster copy parts of
 constexpr double kShortRow = 3.018;         // of less than 128 bytes
-constexpr double kSharedShortRow = 0.3326;
+constexpr double kSharedShortRow = 0.3326;  // of those, that others copy parts of
 // What rows ask the L2 for, against straight ones.
 constexpr double kCrookedRequests = 1.241, kSplitRequests = 1.356, kShortRequests = 4.398;
 constexpr double kRowBeyond = 1.793;       // beyond the matrix
 constexpr double kDirectStore = 0.08301;   // cycles an element that is stored from the accumulators
 constexpr double kScalarStore = 0.469;     // by tiles whose rows are columns of c, one by one
-constexpr double kOddStore = 0.5284;       // one by one in rows of any alignment: 1882x9788x20
+constexpr double kOddStore = 0.5284;       // one by one in rows of any alignment
 constexpr double kExposedBoxes = 0.06365;  // in boxes, by TMA, with no products to run under
 constexpr double kExposedRows = 0.2635;    // in rows
 constexpr double kHiddenRows = 0.3518;     // in rows under the products of the next tile

@@ -44,9 +44,10 @@ struct ShallowShape {
 ShallowShape shallow_shape(const Problem& problem);
 
 constexpr int kShallowThreads = 256;
-// Blocks of the kernel with a tile a block that an SM holds.
-constexpr int kOnceBlocks = 5;
 // Limits of it: of K, and of the shared memory of a block.
 constexpr int kShallowK = 128, kShallowBytes = 160 * 1024;
+
+// Blocks of the kernel with a tile a block that an SM holds.
+constexpr int kOnceBlocks = 5;
 
 }  // namespace vitamin

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../common/early_launch.cuh"
+#include "../common/layouts.h"
 #include "../common/prepare.h"
 #include "../common/shared_memory.cuh"
 #include "kernel.cuh"
@@ -51,13 +52,9 @@ int launch_tile(const LaunchArgs& args) {
   if (args.launch.repack_b) {
     (problem.b.layout == Layout::kCol ? p.b_k : p.b_mn) = p.b_outer;
   }
-  const bool a_row = problem.a.layout != Layout::kCol, b_row = problem.b.layout != Layout::kCol;
-  if (a_row) {
-    return b_row ? launch_layout<T, S, true, true>(p, early, stream)
-                 : launch_layout<T, S, true, false>(p, early, stream);
-  }
-  return b_row ? launch_layout<T, S, false, true>(p, early, stream)
-               : launch_layout<T, S, false, false>(p, early, stream);
+  return with_layouts(problem, [&](auto a_row, auto b_row) {
+    return launch_layout<T, S, a_row.value, b_row.value>(p, early, stream);
+  });
 }
 
 }  // namespace vitamin::sm80

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../common/cluster_launch.cuh"
+#include "../common/layouts.h"
 #include "../common/prepare.h"
 #include "../dispatch/cost.h"
 #include "kernel.cuh"
@@ -116,13 +117,9 @@ int launch_tile(const LaunchArgs& args) {
   if (const int error = prepare(args, &prepared)) return error;
   const bool swapped = args.launch.kernel->swapped;
   const Problem problem = swapped ? transpose(prepared.problem) : prepared.problem;
-  const bool a_rows = problem.a.layout != Layout::kCol, b_rows = problem.b.layout == Layout::kCol;
-  if (a_rows) {
-    return b_rows ? launch_layout<T, S, true, true>(problem, args)
-                  : launch_layout<T, S, true, false>(problem, args);
-  }
-  return b_rows ? launch_layout<T, S, false, true>(problem, args)
-                : launch_layout<T, S, false, false>(problem, args);
+  return with_layouts(problem, [&](auto a_row, auto b_row) {
+    return launch_layout<T, S, a_row.value, !b_row.value>(problem, args);
+  });
 }
 
 }  // namespace vitamin::sm90

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../common/early_launch.cuh"
+#include "../common/layouts.h"
 #include "../common/shared_memory.cuh"
 #include "launch.cuh"
 #include "once.cuh"
@@ -36,14 +37,9 @@ int launch_once_layout(const LaunchArgs& args) {
 
 template <class T>
 int launch_once(const LaunchArgs& args) {
-  const bool a_rows = args.problem.a.layout != Layout::kCol;
-  const bool b_rows = args.problem.b.layout == Layout::kCol;
-  if (a_rows) {
-    return b_rows ? launch_once_layout<T, true, true>(args)
-                  : launch_once_layout<T, true, false>(args);
-  }
-  return b_rows ? launch_once_layout<T, false, true>(args)
-                : launch_once_layout<T, false, false>(args);
+  return with_layouts(args.problem, [&](auto a_row, auto b_row) {
+    return launch_once_layout<T, a_row.value, !b_row.value>(args);
+  });
 }
 
 }  // namespace vitamin::sm90

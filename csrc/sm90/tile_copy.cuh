@@ -22,7 +22,7 @@ class TileCopy {
 
   // Begins the copy of a k-tile, of which `k_left` indices are left: of its first `rows` rows, or
   // lines of K.
-  __device__ __forceinline__ void begin(uint32_t tile, int k_left, int rows = 64) {
+  __device__ __forceinline__ void begin(uint32_t tile, int k_left, int rows) {
     passes_ = (rows + Loader::kRowsPerPass - 1) / Loader::kRowsPerPass;
     // cp.async takes no odd addresses, and no pieces that end within K.
     by_registers_ = contiguous_ && (piece_ == 1 || (k_left < 64 && k_left % piece_ != 0));

@@ -1,6 +1,7 @@
 """vitamin_hgemm.tuning without a GPU: a stand-in for the course, real files and processes."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -356,7 +357,9 @@ def test_errors_are_measured_against_the_bound(dtype, monkeypatch):
     a, b = torch.randn(2, 33, 40, dtype=half), torch.randn(2, 40, 24, dtype=half)
     out = (a.double() @ b.double()).to(dtype)
     assert _race.worst_error(a, b, out) <= 1
-    for value in (float("nan"), float("inf"), out[1, 32, 7] * 1.05 + 0.1):
+    right = out[1, 32, 7].item()
+    wrong = right + math.copysign(0.1 + 0.05 * abs(right), right)
+    for value in (float("nan"), float("inf"), wrong):
         bad = out.clone()
         bad[1, 32, 7] = value
         assert _race.worst_error(a, b, bad) > 1

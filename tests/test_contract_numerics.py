@@ -120,5 +120,6 @@ def test_the_bound_can_fail(dtype, any_device):
     a = torch.randn(16, 64, dtype=dtype, device=any_device)
     b = torch.randn(64, 16, dtype=dtype, device=any_device)
     out = vitamin_hgemm.hgemm(a, b)
-    out[3, 4] *= 1 + 3 * torch.finfo(dtype).eps
+    # The largest: beside it the noise that a float32 sum may have is nothing.
+    out.view(-1)[out.abs().argmax()] *= 1 + 3 * torch.finfo(dtype).eps
     assert not judge(out, a, b)

@@ -160,7 +160,6 @@ class Way:
         tile = tile_of(kernel)
         self.given, self.kernel, self.splits = given, kernel, splits
         self.m, self.n = tile.m, tile.n
-        self.small = tile.blocks_per_sm > 1
         m, n, k = shape.m, shape.n, shape.k
         batch = max(shape.batch, 1)
         # A single row is contiguous along K, however it is called.
@@ -191,7 +190,7 @@ class Way:
         # Blocks that share an SM.
         self.resident = min(tile.blocks_per_sm, math.ceil(groups / slots))
         self.clusters = below * beside > 1
-        self.crowd = min(1.0, max(0.0, 2 * groups * blocks / given.sm_count - 1))
+        self.begun = min(1.0, groups * blocks / given.sm_count)  # share of the SMs
         self.k_tiles = math.ceil(whole_k_tiles / splits)
         # Of a wgmma: tensor cores, or its reads of shared memory.
         self.wgmma = max(tile.n / 2, 16 + tile.n / 4)
@@ -200,17 +199,15 @@ class Way:
         # Straight from the accumulators: in pieces of 16 bytes where rows of c consist of them.
         elements = "kScalarStore" if tile.swapped else "kOddStore"
         self.direct = "kDirectStore" if n % 8 == 0 else elements
-        self.hidden = self.k_tiles >= tile.n // 64
+        self.values = min(m, a_tile) * min(n, b_tile)  # of c in a tile
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
         self.tiles_loaded = groups * blocks * self.k_tiles
 
     def _store_cycles(self, c: Constants) -> float:
-        """An element of c."""
+        """An element of a tile, beside what all stores cost."""
         if not self.by_rows:
             return c[self.direct] / self.splits
-        if self.by_tma:
-            return 0 if self.hidden else c["kExposedBoxes"]
-        return c["kHiddenRows"] if self.hidden else c["kExposedRows"]
+        return 0 if self.by_tma else c["kRowsStore"]
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
@@ -218,21 +215,22 @@ class Way:
         wgmma = self.wgmma * c["kWgmma"] * (c["kNarrow"] if self.n < 256 else 1)
         products = self.m // 16 * wgmma
         k_tile = max(products * self.resident, c["kStageCycles"], copies * self.resident)
-        store = self._store_cycles(c) * self.m * self.n * self.resident
+        store = (c["kStore"] + self._store_cycles(c)) * self.m * self.n * self.resident
         tile = self.k_tiles * k_tile + c["kTileCycles"] + store
+        last = c["kLastStore"] * self.values * self.resident
         per_us = self.given.sm_ghz * c["kClock"] * 1e3
-        start = c["kSmallStartCycles" if self.small else "kStartCycles"] / per_us
-        tensor = self.rounds * tile / per_us + start
+        start = c["kStartCycles"] / per_us
+        tensor = (self.rounds * tile + last) / per_us + start
         dram = self.given.dram
         asked = 128 * self.tiles_loaded * sum(rows.asked(c) for rows in self.rows)
         traffic = self.bytes / dram + max(0.0, asked - self.bytes) / (dram * c["kL2OverDram"])
         memory = traffic + start
         total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
-        total += c["kLaunchUs"] + self.clusters * c["kClusterUs"]
-        total += self.crowd * c["kCrowdUs"]
+        total += self.clusters * c["kClusterUs"] + self.begun * c["kBeginUs"]
         if self.copied:
             total += c["kCopyUs"] + 2 * self.copied / self.given.dram
         if self.splits > 1:
             total += c["kReduceUs"] + c["kReducePartUs"] * self.splits
-            total += c["kReduceColumnsUs"] * self.n / 64
+            sent = self.m * self.n * (self.splits - 1) / self.splits
+            total += c["kReduceKiloUs"] * sent / 1024
         return total

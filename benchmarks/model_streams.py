@@ -77,9 +77,9 @@ class StreamWay:
         blocks = math.ceil(s.wide / rows) * thin_tiles * batch
         # K is split where an SM has less than two blocks, each of two steps at least.
         self.allowed = splits == 1 or (steps // splits >= 2 and blocks < 2 * given.sm_count)
-        slots = 2 * given.sm_count
-        self.rounds = math.ceil(blocks * splits / slots)
-        self.resident = min(2, math.ceil(blocks * splits / given.sm_count))
+        slots = max(1, given.slots(splits))  # of clusters, with a block an SM
+        self.rounds = math.ceil(blocks / (2 * slots))
+        self.resident = min(2, math.ceil(blocks / slots))
         part = math.ceil(steps / splits) * extent  # of K
         self.kilobytes = rows * part * 2 / 1024
         thin_rows = min(s.thin, self.columns)
@@ -91,7 +91,9 @@ class StreamWay:
         per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
         kilobyte = c["kStreamRowKb"] if self.by_rows else c["kStreamColumnKb"]
         kilobyte += c["kStreamThinGroup"] * (self.columns / 8 - 1)
-        tile = c["kStreamTileCycles"] + self.resident * self.kilobytes * kilobyte
+        # A block alone on its SM is slower than its share: it waits for each of its loads.
+        alone = c["kStreamRowAlone"] if self.by_rows else c["kStreamColumnAlone"]
+        tile = c["kStreamTileCycles"] + self.kilobytes * max(self.resident * kilobyte, alone)
         tile += self.resident * self.transposed_kilobytes * c["kStreamTransposed"]
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
@@ -146,7 +148,7 @@ class OnceWay:
     def __init__(self, shape: Shape, given: Fixed):
         m, n, k, batch = shape.m, shape.n, shape.k, max(shape.batch, 1)
         self.given, self.kernel, self.splits = given, ONCE, 1
-        self.allowed = k <= SHALLOW_K
+        self.k, self.allowed = k, k <= SHALLOW_K
         rows, columns = min(m, 64), min(n, 64)
         blocks = math.ceil(m / 64) * math.ceil(n / 64) * batch
         self.resident = min(ONCE_BLOCKS, math.ceil(blocks / given.sm_count))
@@ -161,7 +163,7 @@ class OnceWay:
                 (columns, self._align(b, batch)),
             )
         ]
-        self.store = "kOnceStore" if n % 8 == 0 else "kOnceOddStore"
+        self.odd_rows = n % 8 != 0  # of c
         self.values = rows * columns
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
 
@@ -173,7 +175,9 @@ class OnceWay:
         """Microseconds."""
         per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
         copies = sum(kilobytes * c[constant] for kilobytes, constant in self.kilobytes)
-        tile = c["kOnceTileCycles"] + self.resident * (copies + c[self.store] * self.values)
+        tile = c["kOnceTileCycles"] + self.k * c["kOnceDepth"]
+        store = c["kOnceOddStore"] if self.odd_rows else 0
+        tile += self.resident * (copies + store * self.values)
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
         return _both(work, memory, c) + c["kOnceStartUs"]

@@ -111,7 +111,7 @@ def made_up_rows(constants):
 
 def test_fit_recovers_what_made_the_times(tmp_path):
     start = model_streams.read_constants()
-    true = start | {"kLaunchUs": start["kLaunchUs"] + 2, "kTileCycles": 3000.0}
+    true = start | {"kBeginUs": start["kBeginUs"] + 2, "kTileCycles": 3000.0}
     path = tmp_path / "tiles.csv"
     records.write(path, made_up_rows(true), records.SPLIT_COLUMNS)
     found = fit.Fit(fit.read_times([path], GIVEN))
@@ -122,7 +122,7 @@ def test_fit_recovers_what_made_the_times(tmp_path):
     assert fitted == fit.search(found, start, 400, 3)
     assert found.error(found.predict(fitted)) < found.error(found.predict(start)) / 3
     held = set(start) - set(found.shown(start))
-    assert {"kCrookedRow", "kHiddenRows"} <= held
+    assert {"kCrookedRow", "kRowsStore"} <= held
     assert all(fitted[name] == start[name] for name in held)
 
 
@@ -162,7 +162,7 @@ def test_command_runs_on_the_recorded_times_and_on_none(tmp_path, capsys):
     error = next(line.split() for line in told.splitlines() if line.startswith("error"))
     assert 0 < float(error[1]) < 0.12 and 0 < float(error[2]) < 0.12
     regret = next(line.split() for line in told.splitlines() if line.startswith("regret"))
-    assert 1 <= float(regret[1]) < 1.05 and math.isfinite(float(regret[2]))
+    assert 1 <= float(regret[1]) < 1.04 and math.isfinite(float(regret[2]))
     other = tmp_path / "other.csv"
     other.write_text("gpu,splits\nNVIDIA H200,2\n")
     assert fit.main([str(other)]) == 2

@@ -26,36 +26,35 @@ constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K part
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kLaunchUs = 0.002002;      // with kStartCycles, the shortest kernel
 constexpr double kClock = 0.8562;           // of the boost clock, at the power limit
-constexpr double kStartCycles = 1458;       // first loads, last stores
-constexpr double kSmallStartCycles = 1430;  // of blocks that share an SM
-constexpr double kTileCycles = 761.8;       // between two tiles
+constexpr double kStartCycles = 1370;       // launch, first loads
+constexpr double kTileCycles = 672.3;       // between two tiles
 constexpr double kWgmma = 1.096;            // cycles over those of a full tensor pipe
-constexpr double kNarrow = 1.024;           // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 289.9;      // least time of a k-tile
-constexpr double kRow = 2.232;              // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.528;       // that does not begin at a multiple of 64 bytes
-constexpr double kSplitRow = 3.444;         // nor of 32 bytes
-constexpr double kSharedRow = 1.525;        // that other blocks of the cluster copy parts of
-constexpr double kShortRow = 3.018;         // of less than 128 bytes
+constexpr double kNarrow = 1.054;           // of that, with n below 256: more energy a product
+constexpr double kStageCycles = 314.1;      // least time of a k-tile
+constexpr double kRow = 2.412;              // cycles for a row of 128 bytes that is copied
+constexpr double kCrookedRow = 2.578;       // that does not begin at a multiple of 64 bytes
+constexpr double kSplitRow = 2.827;         // nor of 32 bytes
+constexpr double kSharedRow = 1.725;        // that other blocks of the cluster copy parts of
+constexpr double kShortRow = 3.097;         // of less than 128 bytes
 constexpr double kSharedShortRow = 0.3326;  // of those, that others copy parts of
 // What rows ask the L2 for, against straight ones.
-constexpr double kCrookedRequests = 1.241, kSplitRequests = 1.356, kShortRequests = 4.398;
-constexpr double kRowBeyond = 1.793;       // beyond the matrix
-constexpr double kDirectStore = 0.08301;   // cycles an element that is stored from the accumulators
-constexpr double kScalarStore = 0.469;     // by tiles whose rows are columns of c, one by one
-constexpr double kOddStore = 0.5284;       // one by one in rows of any alignment
-constexpr double kExposedBoxes = 0.06365;  // in boxes, by TMA, with no products to run under
-constexpr double kExposedRows = 0.2635;    // in rows
-constexpr double kHiddenRows = 0.3518;     // in rows under the products of the next tile
-constexpr double kCopyUs = 1.366;          // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.1659;       // of a split K, and each part, and 64 columns of it
-constexpr double kReducePartUs = 0.1417, kReduceColumnsUs = 0.6951;
-constexpr double kClusterUs = 0.07093;  // of blocks that share tiles
-constexpr double kCrowdUs = 0.4712;     // of first loads where all SMs begin, not half of them
-constexpr double kL2OverDram = 3.529;   // what L2 adds to the memory's rate
-constexpr double kNorm = 2.25;          // how sharply the slower of products and traffic decides
+constexpr double kCrookedRequests = 1.042, kSplitRequests = 1.721, kShortRequests = 4.115;
+constexpr double kRowBeyond = 2.502;      // beyond the matrix
+constexpr double kStore = 0.04702;        // cycles an element of a tile of c, however it is stored
+constexpr double kDirectStore = 0.03605;  // and from the accumulators
+constexpr double kScalarStore = 0.3835;   // by tiles whose rows are columns of c, one by one
+constexpr double kOddStore = 0.5426;      // one by one in rows of any alignment
+constexpr double kRowsStore = 0.2795;     // from shared memory in rows, not in boxes by TMA
+constexpr double kLastStore = 0.06781;    // an element of c in the last tile, until it is in memory
+constexpr double kCopyUs = 1.418;         // of copied operands, beside the traffic
+constexpr double kReduceUs = 0.3398;      // of a split K, and each part
+constexpr double kReducePartUs = 0.1098;
+constexpr double kReduceKiloUs = 0.149;  // and 1024 sums that a block sends to the others
+constexpr double kClusterUs = 0.03141;   // of blocks that share tiles
+constexpr double kBeginUs = 0.4786;      // of first loads where all SMs begin
+constexpr double kL2OverDram = 3.378;    // what L2 adds to the memory's rate
+constexpr double kNorm = 2.907;          // how sharply the slower of products and traffic decides
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -154,31 +153,32 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
   const double k_tile =
       std::max({m / 16 * wgmma * resident, hopper::kStageCycles, (a.cycles + b.cycles) * resident});
   const bool by_rows = !swapped && launch.splits == 1 && n % 64 == 0 && p.rows_of_16_bits();
-  const bool hidden = k_tiles >= n / 64;
   // As store_straight() does.
   const double direct = p.c_by_tma() ? hopper::kDirectStore
                         : swapped    ? hopper::kScalarStore
                                      : hopper::kOddStore;
-  const double store = !by_rows       ? direct / launch.splits
-                       : p.c_by_tma() ? (hidden ? 0 : hopper::kExposedBoxes)
-                                      : (hidden ? hopper::kHiddenRows : hopper::kExposedRows);
+  const double store = hopper::kStore + (!by_rows       ? direct / launch.splits
+                                         : p.c_by_tma() ? 0
+                                                        : hopper::kRowsStore);
   const double tile_cycles = k_tiles * k_tile + hopper::kTileCycles + store * m * n * resident;
+  const double last_cycles = hopper::kLastStore * resident *
+                             double(std::min<int64_t>(p.m, kernel.tile_m)) *
+                             double(std::min<int64_t>(p.n, kernel.tile_n));
   const double cycles_a_us = device.sm_ghz * hopper::kClock * 1e3;
-  const double start = kernel.blocks_per_sm > 1 ? hopper::kSmallStartCycles : hopper::kStartCycles;
-  const double start_us = start / cycles_a_us;
+  const double start_us = hopper::kStartCycles / cycles_a_us;
 
   Cost cost;
-  cost.tensor_us = rounds * tile_cycles / cycles_a_us + start_us;
+  cost.tensor_us = (rounds * tile_cycles + last_cycles) / cycles_a_us + start_us;
   const double asked = groups * blocks * k_tiles * 128 * (a.asked + b.asked);
   cost.memory_us = t.dram_bytes / t.dram +
                    std::max(0.0, asked - t.dram_bytes) / (t.dram * hopper::kL2OverDram) + start_us;
-  cost.overhead_us = copies_us(p, launch, t) + hopper::kLaunchUs;
+  cost.overhead_us = copies_us(p, launch, t);
   if (kernel.cluster_m * kernel.cluster_n > 1) cost.overhead_us += hopper::kClusterUs;
-  const double crowd = std::clamp(2 * groups * blocks / device.sm_count - 1, 0.0, 1.0);
-  cost.overhead_us += crowd * hopper::kCrowdUs;
+  cost.overhead_us += std::min(1.0, groups * blocks / device.sm_count) * hopper::kBeginUs;
   if (launch.splits > 1) {
+    const double sent = double(m) * n * (launch.splits - 1) / launch.splits;
     cost.overhead_us += hopper::kReduceUs + hopper::kReducePartUs * launch.splits +
-                        hopper::kReduceColumnsUs * n / 64;
+                        hopper::kReduceKiloUs * sent / 1024;
   }
   cost.overhead_us += interference(cost, hopper::kNorm);
   return cost;

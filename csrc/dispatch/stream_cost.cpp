@@ -9,32 +9,35 @@ namespace {
 
 // Fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace streams {
-constexpr double kStreamClock = 0.7419;     // of the boost clock
-constexpr double kStreamDram = 0.8728;      // of what a copy reaches of the memory's rate
-constexpr double kStreamNorm = 2.004;       // how sharply the slower of work and traffic decides
-constexpr double kStreamStartUs = 3.064;    // launch, first loads
-constexpr double kStreamTileCycles = 2706;  // loads of the thin operand, sums, stores
-constexpr double kStreamRowKb = 29.4;  // cycles for a KB of the wide operand, where K is contiguous
-constexpr double kStreamColumnKb = 37.94;   // where it isn't
-constexpr double kStreamThinGroup = 29.54;  // and for 8 more columns of the thin operand
+constexpr double kStreamClock = 0.7325;     // of the boost clock
+constexpr double kStreamDram = 1.039;       // of what a copy reaches of the memory's rate
+constexpr double kStreamNorm = 2.048;       // how sharply the slower of work and traffic decides
+constexpr double kStreamStartUs = 2.245;    // launch, first loads
+constexpr double kStreamTileCycles = 2878;  // loads of the thin operand, sums, stores
+// Cycles for a KB of the wide operand, where K is contiguous.
+constexpr double kStreamRowKb = 28.45;
+constexpr double kStreamColumnKb = 51.23;  // where it isn't
+// At least, for a block that has its SM to itself.
+constexpr double kStreamRowAlone = 41.46, kStreamColumnAlone = 58.35;
+constexpr double kStreamThinGroup = 24.44;  // and for 8 more columns of the thin operand
 constexpr double kStreamTransposed =
-    183.3;                                 // for a KB of the thin one, if K isn't contiguous in it
-constexpr double kStreamPartsUs = 0.5441;  // of a split K
-constexpr double kShallowStartUs = 0.9388;
-constexpr double kShallowTileCycles = 1190;
-constexpr double kShallowDepth = 13.58;  // cycles for an index of K, however little there is to do
+    206.1;                                 // for a KB of the thin one, if K isn't contiguous in it
+constexpr double kStreamPartsUs = 0.6313;  // of a split K
+constexpr double kShallowStartUs = 1.088;
+constexpr double kShallowTileCycles = 1120;
+constexpr double kShallowDepth = 10.64;  // cycles for an index of K, however little there is to do
 constexpr double kShallowRowValue =
-    10.36;  // for a value of the wide operand by each thread of a block
-constexpr double kShallowValue = 16.35;    // where K is not contiguous in it
-constexpr double kShallowProduct = 3.1;    // for a product
-constexpr double kShallowStore = 35.53;    // for a value of c
+    10.71;  // for a value of the wide operand by each thread of a block
+constexpr double kShallowValue = 8.354;    // where K is not contiguous in it
+constexpr double kShallowProduct = 3.395;  // for a product
+constexpr double kShallowStore = 32.55;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
-constexpr double kOnceStartUs = 1.634;
-constexpr double kOnceTileCycles = 2533;  // first loads, products, stores
-constexpr double kOnceKb = 57.57;  // cycles for a KB of operands whose rows begin at 16 bytes
-constexpr double kOnceKb8 = 40.72, kOnceKb4 = 123, kOnceKb2 = 261.4;  // at 8 bytes, ...
-constexpr double kOnceStore = 0.003032;                               // for a value of c
-constexpr double kOnceOddStore = 0.1246;                              // in rows of other alignments
+constexpr double kOnceStartUs = 1.237;
+constexpr double kOnceTileCycles = 2381;  // first loads, products, stores
+constexpr double kOnceDepth = 8.875;      // for an index of K, however little there is to do
+constexpr double kOnceKb = 51.05;  // cycles for a KB of operands whose rows begin at 16 bytes
+constexpr double kOnceKb8 = 34.68, kOnceKb4 = 122, kOnceKb2 = 291.8;  // at 8 bytes, ...
+constexpr double kOnceOddStore = 0.1274;  // for a value of c in rows that aren't pieces of 16 bytes
 }  // namespace streams
 
 Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, double overhead_us) {
@@ -56,9 +59,10 @@ double once_kb(const Matrix& x) {
 
 Cost predict_stream(const Problem& p, const DeviceFacts& device, const Launch& launch) {
   const StreamShape s = stream_shape(p);
-  const double blocks = double(s.blocks) * launch.splits;
-  const double rounds = std::ceil(blocks / (2 * device.sm_count));
-  const double resident = std::min(2.0, std::ceil(blocks / device.sm_count));
+  const double blocks = double(s.blocks);                                    // of each part
+  const double slots = std::max(1.0, cluster_slots(device, launch.splits));  // with a block an SM
+  const double rounds = std::ceil(blocks / (2 * slots));
+  const double resident = std::min(2.0, std::ceil(blocks / slots));
   const double part = std::ceil(double(s.steps) / launch.splits) * s.step;
   const Matrix& thin = s.wide_is_b ? p.a : p.b;
   const bool thin_by_rows = thin.layout == (s.wide_is_b ? Layout::kRow : Layout::kCol);
@@ -66,8 +70,12 @@ Cost predict_stream(const Problem& p, const DeviceFacts& device, const Launch& l
                           streams::kStreamThinGroup * (s.columns / 8 - 1);
   const double transposed = thin_by_rows ? 0 : streams::kStreamTransposed;
   const double thin_rows = double(std::min<int64_t>(s.thin, s.columns));
-  const double tile = streams::kStreamTileCycles +
-                      resident * part * 2 / 1024 * (s.rows * kilobyte + thin_rows * transposed);
+  // A block alone on its SM is slower than its share: it waits for each of its loads.
+  const double alone = s.by_rows ? streams::kStreamRowAlone : streams::kStreamColumnAlone;
+  const double tile =
+      streams::kStreamTileCycles +
+      part * 2 / 1024 *
+          (s.rows * std::max(resident * kilobyte, alone) + resident * thin_rows * transposed);
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
   double overhead = streams::kStreamStartUs;
   if (launch.splits > 1) overhead += streams::kStreamPartsUs;
@@ -95,8 +103,9 @@ Cost predict_once(const Problem& p, const DeviceFacts& device) {
   const double resident = std::min<double>(kOnceBlocks, std::ceil(blocks / device.sm_count));
   const double rounds = std::ceil(blocks / (kOnceBlocks * double(device.sm_count)));
   const double copies = double(p.k) * 2 / 1024 * (rows * once_kb(p.a) + columns * once_kb(p.b));
-  const double store = p.c_by_tma() ? streams::kOnceStore : streams::kOnceOddStore;
-  const double tile = streams::kOnceTileCycles + resident * (copies + store * rows * columns);
+  const double store = p.c_by_tma() ? 0 : streams::kOnceOddStore;
+  const double tile = streams::kOnceTileCycles + double(p.k) * streams::kOnceDepth +
+                      resident * (copies + store * rows * columns);
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
   return make_cost(p, device, work, streams::kOnceStartUs);
 }

@@ -99,3 +99,13 @@ def test_built_in_rows_name_kernels_that_there_are():
     kernels = {entry["name"] for entry in planning.kernels() if entry["family"] in ("sm80", "sm90")}
     for key, kernel in re.findall(r'\{"NVIDIA[^"]*", \{([^}]*)\}, "(\w+)", \d+\}', text):
         assert kernel in kernels and len(key.split(",")) == len(_overrides.FIELDS)
+
+
+def test_what_holds_for_a_tile_of_few_rows_holds_for_fewer(dtype):
+    def choice(m):
+        plan = planning.plan(m, 4096, 4096, layout="nt", dtype=dtype, device="H200")
+        return plan.override, plan.kernel, plan.splits
+
+    assert {choice(m) for m in range(1, 17)} == {("built-in", "sm90_16x64x64", 2)}
+    assert {choice(m) for m in range(17, 33)} == {("built-in", "sm90_32x128x64", 2)}
+    assert choice(33)[0] is None and choice(64)[0] == "built-in"

@@ -13,7 +13,7 @@ namespace vitamin {
 // matrices that it stores of a, of b; dtype, whether c is float32; the layouts of a, b, c, and how
 // their rows are aligned (bytes, 64 for straight() ones of a and b).
 constexpr int kKeyNumbers = 14;
-constexpr int kKeyDtype = 6;  // which of them is the dtype
+constexpr int kKeyM = 0, kKeyDtype = 6;  // which of them is m, and the dtype
 using ProblemKey = std::array<int64_t, kKeyNumbers>;
 
 ProblemKey problem_key(const Problem& problem);

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import sanitize
+import sanitizer_calls
 import sanitizer_log
 from calls import (
     CLUSTER_OF,
@@ -129,7 +130,7 @@ def test_said_names_the_call_before_each_message_and_the_last():
 @pytest.mark.parametrize("tool", sanitize.TOOLS)
 def test_every_kernel_for_the_gpu_has_calls(tool):
     """Steps have more than the studies' kernels, and none has a layout that it refuses."""
-    calls = sanitize.calls_for(tool)
+    calls = sanitizer_calls.calls_for(tool)
     names = sanitize.kernels_of(90, table().values())
     assert set(names) == {"auto", *table()} - {"cublas"}
     for name in names:
@@ -145,11 +146,11 @@ def test_every_kernel_for_the_gpu_has_calls(tool):
 
 
 def test_persistent_blocks_take_several_tiles():
-    persistent = [name for name in table() if name.startswith(sanitize.PERSISTENT)]
+    persistent = [name for name in table() if name.startswith(sanitizer_calls.PERSISTENT)]
     assert set(persistent) > {*HOPPER_STEPS[4:], *HOPPER_TILES}
     for name in persistent:
         tile_m, tile_n, _ = table()[name]["tile"]
-        own = [c for c in sanitize.hopper_calls() if sanitize.takes(name, table(), c)]
+        own = [c for c in sanitizer_calls.hopper_calls() if sanitize.takes(name, table(), c)]
         assert max(-(-c.m // tile_m) * -(-c.n // tile_n) for c in own) > 132, name
 
 
@@ -177,9 +178,9 @@ def test_a_kernel_of_each_tile_has_all_calls():
 def test_production_kernels_of_hopper_are_called_for_what_they_do():
     """Each in every tool: rows that TMA writes and rows that it can't, parts of K, batches, and
     clusters of which some blocks have no tile of c."""
-    assert {n for n in table() if n.startswith(sanitize.HOPPER_TILES)} == set(HOPPER_TILES)
+    assert {n for n in table() if n.startswith(sanitizer_calls.HOPPER_TILES)} == set(HOPPER_TILES)
     for name, tool in itertools.product(HOPPER_TILES, sanitize.TOOLS):
-        own = [c for c in sanitize.calls_for(tool) if sanitize.takes(name, table(), c)]
+        own = [c for c in sanitizer_calls.calls_for(tool) if sanitize.takes(name, table(), c)]
         for side, blocks in enumerate(CLUSTER_OF[name]):
             tile = table()[name]["tile"][side]
             assert any(-(-(c.m, c.n)[side] // tile) % blocks for c in own) or blocks == 1, name
@@ -199,10 +200,10 @@ def test_production_kernels_of_hopper_are_called_for_what_they_do():
 def test_kernels_for_few_rows_or_columns_are_called_for_what_they_do():
     """Each in every tool: either side, K contiguous or not, rows of any alignment, batches, tiles
     that follow each other; and parts of K."""
-    own = sanitize.hopper_stream_calls()
+    own = sanitizer_calls.hopper_stream_calls()
     names = {HOPPER_STREAM, HOPPER_SHALLOW, HOPPER_ONCE}
-    assert {n for n in table() if n.startswith(sanitize.HOPPER_STREAMS)} == names
-    assert all(call in sanitize.calls_for(tool) for call in own for tool in sanitize.TOOLS)
+    assert {n for n in table() if n.startswith(sanitizer_calls.HOPPER_STREAMS)} == names
+    assert all(call in sanitizer_calls.calls_for(tool) for call in own for tool in sanitize.TOOLS)
     for name in names:
         calls = [call for call in own if sanitize.takes(name, table(), call)]
         ways = set()

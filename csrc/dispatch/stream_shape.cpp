@@ -5,6 +5,10 @@
 namespace vitamin {
 namespace {
 
+// Rows from which on threads of the shallow kernel take two each: eight tiles for each of the 132
+// SMs of an H200. Which problems the kernel takes depends on it, so it is the same on all GPUs.
+constexpr int64_t kManyRows = 132 * 8 * kShallowThreads;
+
 template <class Shape>
 const Matrix& find_wide(const Problem& p, Shape* s) {
   s->wide_is_b = p.n >= p.m;
@@ -51,7 +55,7 @@ ShallowShape shallow_shape(const Problem& p) {
   s.c_whole = s.thin > 1 && s.thin <= s.columns && c_column == 1 && c_row == s.thin &&
               reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0;
   for (int d = 0; d < p.batch.dims; ++d) s.c_whole &= p.batch.c[d] % 8 == 0;
-  const bool many = s.by_rows && s.wide >= 132 * 8 * kShallowThreads;
+  const bool many = s.by_rows && s.wide >= kManyRows;
   s.rows = many && row_bytes <= 64 && s.columns <= 8 ? 2 : 1;
   const int tile = kShallowThreads * s.rows;
   s.side_by_side = c_row == 1 || s.wide == 1 || s.c_whole;

@@ -44,12 +44,10 @@ TOLD_REGRET = 1.05
 BOUNDS = {
     "kWgmma": (1.0, 1.1),
     "kNarrow": (1.0, 1.1),
-    "kNorm": (2.0, 12.0),
     "kRow": (1.5, 8.0),
     "kSharedRow": (1.5, 4.0),
     "kStreamClock": (0.7, 1.0),
     "kStreamDram": (0.7, 1.05),
-    "kStreamNorm": (2.0, 12.0),
 }
 
 

@@ -15,6 +15,7 @@ from benchmarks.shapes import Shape
 
 COST = Path(__file__).resolve().parent.parent / "csrc" / "dispatch" / "cost.cpp"
 TILE_K = 64
+NORM = 3  # how sharply the slower of products and traffic decides
 Constants = dict[str, float]
 
 
@@ -225,7 +226,7 @@ class Way:
         asked = 128 * self.tiles_loaded * sum(rows.asked(c) for rows in self.rows)
         traffic = self.bytes / dram + max(0.0, asked - self.bytes) / (dram * c["kL2OverDram"])
         memory = traffic + start
-        total = (tensor ** c["kNorm"] + memory ** c["kNorm"]) ** (1 / c["kNorm"])
+        total = (tensor**NORM + memory**NORM) ** (1 / NORM)
         total += self.clusters * c["kClusterUs"] + self.begun * c["kBeginUs"]
         if self.copied:
             total += c["kCopyUs"] + 2 * self.copied / self.given.dram

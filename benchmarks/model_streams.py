@@ -51,10 +51,9 @@ def sides_of(shape: Shape) -> Sides:
     return Sides(wide, thin, by_rows, thin_by_rows, align)
 
 
-def _both(work: float, memory: float, c: Constants) -> float:
+def _both(work: float, memory: float) -> float:
     """Microseconds of work and traffic side by side: of the slower one, and some of the other."""
-    power = c["kStreamNorm"]
-    return (work**power + memory**power) ** (1 / power)
+    return math.hypot(work, memory)
 
 
 class StreamWay:
@@ -97,7 +96,7 @@ class StreamWay:
         tile += self.resident * self.transposed_kilobytes * c["kStreamTransposed"]
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
-        total = _both(work, memory, c) + c["kStreamStartUs"]
+        total = _both(work, memory) + c["kStreamStartUs"]
         if self.splits > 1:
             total += c["kStreamPartsUs"]
         return total
@@ -139,7 +138,7 @@ class ShallowWay:
         tile += self.resident * self.rows * row
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
-        return _both(work, memory, c) + c["kShallowStartUs"]
+        return _both(work, memory) + c["kShallowStartUs"]
 
 
 class OnceWay:
@@ -180,7 +179,7 @@ class OnceWay:
         tile += self.resident * (copies + store * self.values)
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
-        return _both(work, memory, c) + c["kOnceStartUs"]
+        return _both(work, memory) + c["kOnceStartUs"]
 
 
 AnyWay = Way | StreamWay | ShallowWay | OnceWay

@@ -20,41 +20,41 @@ constexpr double kL2OverDram = 1.8;     // L2 bandwidth over the peak of the mem
 constexpr double kLatencyUs = 1.0;      // a load under traffic
 constexpr double kBlockCycles = 4000;   // block start, first loads
 constexpr double kStoreCyclesPerElement = 0.3;
-constexpr double kStageCycles = 260;  // least time of a k-tile: barrier and copies
-constexpr double kNorm = 4;           // how sharply the slower of products and traffic decides
+constexpr double kStageCycles = 260;         // least time of a k-tile: barrier and copies
 constexpr double kReduceBytesPerCycle = 48;  // one block adding up split-K parts
+// How sharply the slower of products and traffic decides, of the two families.
+constexpr int kNorm = 4, kHopperNorm = 3;
 
 // Of the Hopper kernel: fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace hopper {
-constexpr double kClock = 0.8562;           // of the boost clock, at the power limit
-constexpr double kStartCycles = 1370;       // launch, first loads
-constexpr double kTileCycles = 672.3;       // between two tiles
+constexpr double kClock = 0.856;            // of the boost clock, at the power limit
+constexpr double kStartCycles = 1371;       // launch, first loads
+constexpr double kTileCycles = 678.8;       // between two tiles
 constexpr double kWgmma = 1.096;            // cycles over those of a full tensor pipe
 constexpr double kNarrow = 1.054;           // of that, with n below 256: more energy a product
-constexpr double kStageCycles = 314.1;      // least time of a k-tile
+constexpr double kStageCycles = 313.8;      // least time of a k-tile
 constexpr double kRow = 2.412;              // cycles for a row of 128 bytes that is copied
-constexpr double kCrookedRow = 2.578;       // that does not begin at a multiple of 64 bytes
+constexpr double kCrookedRow = 2.569;       // that does not begin at a multiple of 64 bytes
 constexpr double kSplitRow = 2.827;         // nor of 32 bytes
-constexpr double kSharedRow = 1.725;        // that other blocks of the cluster copy parts of
-constexpr double kShortRow = 3.097;         // of less than 128 bytes
+constexpr double kSharedRow = 1.729;        // that other blocks of the cluster copy parts of
+constexpr double kShortRow = 3.099;         // of less than 128 bytes
 constexpr double kSharedShortRow = 0.3326;  // of those, that others copy parts of
 // What rows ask the L2 for, against straight ones.
-constexpr double kCrookedRequests = 1.042, kSplitRequests = 1.721, kShortRequests = 4.115;
-constexpr double kRowBeyond = 2.502;      // beyond the matrix
-constexpr double kStore = 0.04702;        // cycles an element of a tile of c, however it is stored
-constexpr double kDirectStore = 0.03605;  // and from the accumulators
-constexpr double kScalarStore = 0.3835;   // by tiles whose rows are columns of c, one by one
-constexpr double kOddStore = 0.5426;      // one by one in rows of any alignment
-constexpr double kRowsStore = 0.2795;     // from shared memory in rows, not in boxes by TMA
-constexpr double kLastStore = 0.06781;    // an element of c in the last tile, until it is in memory
+constexpr double kCrookedRequests = 1.072, kSplitRequests = 1.721, kShortRequests = 4.13;
+constexpr double kRowBeyond = 2.632;      // beyond the matrix
+constexpr double kStore = 0.04745;        // cycles an element of a tile of c, however it is stored
+constexpr double kDirectStore = 0.03642;  // and from the accumulators
+constexpr double kScalarStore = 0.3789;   // by tiles whose rows are columns of c, one by one
+constexpr double kOddStore = 0.5347;      // one by one in rows of any alignment
+constexpr double kRowsStore = 0.2775;     // from shared memory in rows, not in boxes by TMA
+constexpr double kLastStore = 0.06659;    // an element of c in the last tile, until it is in memory
 constexpr double kCopyUs = 1.418;         // of copied operands, beside the traffic
-constexpr double kReduceUs = 0.3398;      // of a split K, and each part
-constexpr double kReducePartUs = 0.1098;
-constexpr double kReduceKiloUs = 0.149;  // and 1024 sums that a block sends to the others
-constexpr double kClusterUs = 0.03141;   // of blocks that share tiles
-constexpr double kBeginUs = 0.4786;      // of first loads where all SMs begin
-constexpr double kL2OverDram = 3.378;    // what L2 adds to the memory's rate
-constexpr double kNorm = 2.907;          // how sharply the slower of products and traffic decides
+constexpr double kReduceUs = 0.3737;      // of a split K, and each part
+constexpr double kReducePartUs = 0.1042;
+constexpr double kReduceKiloUs = 0.1472;  // and 1024 sums that a block sends to the others
+constexpr double kClusterUs = 0.03023;    // of blocks that share tiles
+constexpr double kBeginUs = 0.4839;       // of first loads where all SMs begin
+constexpr double kL2OverDram = 3.378;     // what L2 adds to the memory's rate
 // Share of the SMs that a launch in clusters of 1, 2, ... blocks fills.
 constexpr double kFilled[] = {1, 1, 0.887, 0.91, 0.834, 0.773, 0.796, 0.91};
 }  // namespace hopper
@@ -180,7 +180,7 @@ Cost predict_sm90(const Problem& p, const DeviceFacts& device, const Launch& lau
     cost.overhead_us += hopper::kReduceUs + hopper::kReducePartUs * launch.splits +
                         hopper::kReduceKiloUs * sent / 1024;
   }
-  cost.overhead_us += interference(cost, hopper::kNorm);
+  cost.overhead_us += interference(cost, kHopperNorm);
   return cost;
 }
 
@@ -193,9 +193,13 @@ Traffic traffic(const Problem& p, const DeviceFacts& device) {
   return {a + b + c, device.dram_tbs * 1e6 * kDramShare, device.dram_tbs * 1e6 * kL2OverDram};
 }
 
-double interference(const Cost& cost, double norm) {
-  const double sum = std::pow(cost.tensor_us, norm) + std::pow(cost.memory_us, norm);
-  return std::pow(sum, 1 / norm) - std::max(cost.tensor_us, cost.memory_us);
+double interference(const Cost& cost, int norm) {
+  double tensor = 1, memory = 1;
+  for (int i = 0; i < norm; ++i) {
+    tensor *= cost.tensor_us;
+    memory *= cost.memory_us;
+  }
+  return std::pow(tensor + memory, 1.0 / norm) - std::max(cost.tensor_us, cost.memory_us);
 }
 
 double cluster_slots(const DeviceFacts& device, int blocks) {

@@ -30,8 +30,9 @@ struct Traffic {
 };
 Traffic traffic(const Problem& problem, const DeviceFacts& device);
 
-// What products and traffic that are about equally slow cost each other.
-double interference(const Cost& cost, double norm);
+// What products and traffic that are about equally slow cost each other: they add up at the power
+// `norm`.
+double interference(const Cost& cost, int norm);
 
 // Clusters of `blocks` blocks, a block an SM, that a Hopper GPU holds at once.
 double cluster_slots(const DeviceFacts& device, int blocks);

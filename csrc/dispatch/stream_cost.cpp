@@ -7,37 +7,38 @@
 namespace vitamin {
 namespace {
 
+constexpr int kNorm = 2;  // how sharply the slower of work and traffic decides
+
 // Fitted to benchmarks/results/sm90-tiles-h200.csv.
 namespace streams {
 constexpr double kStreamClock = 0.7325;     // of the boost clock
-constexpr double kStreamDram = 1.039;       // of what a copy reaches of the memory's rate
-constexpr double kStreamNorm = 2.048;       // how sharply the slower of work and traffic decides
+constexpr double kStreamDram = 1.046;       // of what a copy reaches of the memory's rate
 constexpr double kStreamStartUs = 2.245;    // launch, first loads
-constexpr double kStreamTileCycles = 2878;  // loads of the thin operand, sums, stores
+constexpr double kStreamTileCycles = 3061;  // loads of the thin operand, sums, stores
 // Cycles for a KB of the wide operand, where K is contiguous.
-constexpr double kStreamRowKb = 28.45;
-constexpr double kStreamColumnKb = 51.23;  // where it isn't
+constexpr double kStreamRowKb = 28.02;
+constexpr double kStreamColumnKb = 50.57;  // where it isn't
 // At least, for a block that has its SM to itself.
-constexpr double kStreamRowAlone = 41.46, kStreamColumnAlone = 58.35;
-constexpr double kStreamThinGroup = 24.44;  // and for 8 more columns of the thin operand
+constexpr double kStreamRowAlone = 39.79, kStreamColumnAlone = 57.77;
+constexpr double kStreamThinGroup = 24.64;  // and for 8 more columns of the thin operand
 constexpr double kStreamTransposed =
-    206.1;                                 // for a KB of the thin one, if K isn't contiguous in it
-constexpr double kStreamPartsUs = 0.6313;  // of a split K
+    190.2;                                 // for a KB of the thin one, if K isn't contiguous in it
+constexpr double kStreamPartsUs = 0.5491;  // of a split K
 constexpr double kShallowStartUs = 1.088;
 constexpr double kShallowTileCycles = 1120;
-constexpr double kShallowDepth = 10.64;  // cycles for an index of K, however little there is to do
+constexpr double kShallowDepth = 8.526;  // cycles for an index of K, however little there is to do
 constexpr double kShallowRowValue =
-    10.71;  // for a value of the wide operand by each thread of a block
-constexpr double kShallowValue = 8.354;    // where K is not contiguous in it
-constexpr double kShallowProduct = 3.395;  // for a product
-constexpr double kShallowStore = 32.55;    // for a value of c
+    12.41;  // for a value of the wide operand by each thread of a block
+constexpr double kShallowValue = 11.26;    // where K is not contiguous in it
+constexpr double kShallowProduct = 3.383;  // for a product
+constexpr double kShallowStore = 32.19;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
-constexpr double kOnceStartUs = 1.237;
-constexpr double kOnceTileCycles = 2381;  // first loads, products, stores
-constexpr double kOnceDepth = 8.875;      // for an index of K, however little there is to do
-constexpr double kOnceKb = 51.05;  // cycles for a KB of operands whose rows begin at 16 bytes
-constexpr double kOnceKb8 = 34.68, kOnceKb4 = 122, kOnceKb2 = 291.8;  // at 8 bytes, ...
-constexpr double kOnceOddStore = 0.1274;  // for a value of c in rows that aren't pieces of 16 bytes
+constexpr double kOnceStartUs = 1.187;
+constexpr double kOnceTileCycles = 2388;  // first loads, products, stores
+constexpr double kOnceDepth = 10.07;      // for an index of K, however little there is to do
+constexpr double kOnceKb = 50.8;  // cycles for a KB of operands whose rows begin at 16 bytes
+constexpr double kOnceKb8 = 34.06, kOnceKb4 = 128.9, kOnceKb2 = 276;  // at 8 bytes, ...
+constexpr double kOnceOddStore = 0.1294;  // for a value of c in rows that aren't pieces of 16 bytes
 }  // namespace streams
 
 Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, double overhead_us) {
@@ -45,7 +46,7 @@ Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, doub
   Cost cost;
   cost.tensor_us = work_us;
   cost.memory_us = t.dram_bytes / (t.dram * streams::kStreamDram);
-  cost.overhead_us = overhead_us + interference(cost, streams::kStreamNorm);
+  cost.overhead_us = overhead_us + interference(cost, kNorm);
   return cost;
 }
 

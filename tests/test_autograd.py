@@ -240,7 +240,8 @@ def test_second_derivatives(activation, a_shape, b_shape, out_dtype, any_device)
         double_leaf(direction),
         probes,
     )
-    scale = max(0.1, *(w.abs().max().item() for w in want if w is not None))
+    # Sums of values of about 1 that are rounded: they may cancel out, their noise doesn't.
+    scale = max(1.0, *(w.abs().max().item() for w in want if w is not None))
     for g, w in zip(got, want, strict=True):
         if w is None or g is None:
             assert g is None or not g.any()

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import torch
 from measurements import ROOT
 
 from benchmarks import measured, records, shapes
@@ -102,10 +103,14 @@ def test_built_in_rows_name_kernels_that_there_are():
 
 
 def test_what_holds_for_a_tile_of_few_rows_holds_for_fewer(dtype):
-    def choice(m):
-        plan = planning.plan(m, 4096, 4096, layout="nt", dtype=dtype, device="H200")
+    def choice(m, **options):
+        options = dict(layout="nt", dtype=dtype, device="H200") | options
+        plan = planning.plan(m, 4096, 4096, **options)
         return plan.override, plan.kernel, plan.splits
 
     assert {choice(m) for m in range(1, 17)} == {("built-in", "sm90_16x64x64", 2)}
     assert {choice(m) for m in range(17, 33)} == {("built-in", "sm90_32x128x64", 2)}
-    assert choice(33)[0] is None and choice(64)[0] == "built-in"
+    assert choice(64)[0] == "built-in"
+    assert {choice(m)[0] for m in (*range(33, 64), *range(65, 128))} == {None}
+    for options in (dict(layout="nn"), dict(out_dtype=torch.float32), dict(batch=2)):
+        assert choice(9, **options)[0] is None

@@ -6,7 +6,7 @@ namespace vitamin {
 namespace {
 
 // Rows from which on threads of the shallow kernel take two each: eight tiles for each of the 132
-// SMs of an H200. Which problems the kernel takes depends on it, so it is the same on all GPUs.
+// SMs of an H200. The shape of a problem is the same on all GPUs.
 constexpr int64_t kManyRows = 132 * 8 * kShallowThreads;
 
 template <class Shape>

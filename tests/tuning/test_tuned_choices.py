@@ -25,7 +25,7 @@ from vitamin_hgemm._overrides import FIELDS, Way
         (dict(ldc=4100), {"c_align"}),
         (dict(lda=4128, bias=True, activation="gelu"), set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_each_number_of_a_key_is_what_its_field_says(options, changed):
     before, after = key_of(), key_of(**options)

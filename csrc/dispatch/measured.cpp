@@ -1,25 +1,18 @@
 #include "measured.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace vitamin {
 namespace {
 
 // Fewer rows are the same work: what was measured for 16 of them is taken for less too, and for 32
-// down to 17, where a tile of 16 is too small; but for what was measured itself.
+// down to 17, where a tile of 16 is too small.
 std::vector<MeasuredChoice> for_fewer_rows(std::vector<MeasuredChoice> choices) {
   const size_t measured = choices.size();
   for (size_t i = 0; i < measured; ++i) {
     const int64_t rows = choices[i].key[kKeyM];
     if (rows != 16 && rows != 32) continue;
     for (int64_t fewer = rows - 15; fewer < rows; ++fewer) {
-      MeasuredChoice choice = choices[i];
-      choice.key[kKeyM] = fewer;
-      const bool known = std::any_of(choices.begin(), choices.end(), [&](const MeasuredChoice& x) {
-        return x.key == choice.key && std::strcmp(x.gpu, choice.gpu) == 0;
-      });
-      if (!known) choices.push_back(choice);
+      choices.push_back(choices[i]);
+      choices.back().key[kKeyM] = fewer;
     }
   }
   return choices;

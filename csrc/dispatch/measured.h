@@ -14,6 +14,8 @@ struct MeasuredChoice {
   int splits;
 };
 
+// Of two for the same problem the first holds: what was measured comes before what is taken from
+// it.
 const std::vector<MeasuredChoice>& measured_choices();
 
 }  // namespace vitamin

@@ -32,7 +32,7 @@ Entries built_in() {
   Entries entries;
   for (const MeasuredChoice& choice : measured_choices()) {
     if (const KernelEntry* kernel = find_kernel(choice.kernel)) {
-      entries[place(choice.gpu, choice.key)] = {kernel, choice.splits, false};
+      entries.emplace(place(choice.gpu, choice.key), Override{kernel, choice.splits, false});
     }
   }
   return entries;

@@ -25,14 +25,16 @@ __device__ __forceinline__ void pack(const float (&acc)[Count], uint32_t (&packe
   for (int i = 0; i < Count / 2; ++i) packed[i] = pack2<T>(acc[2 * i], acc[2 * i + 1]);
 }
 
-// Puts a box together: chunk c of 16 bytes of row r lies at chunk c ^ (r % 8) of its 128 bytes.
-__device__ __forceinline__ void fill_box(const uint32_t* packed, uint32_t buffer) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x % kWarpgroup / 32;
+// Puts a box together, or `Pairs` pairs of its 16-byte chunks from `first` on: chunk c of row r
+// lies at chunk c ^ (r % 8) of its 128 bytes.
+template <int Pairs = kStoreColumns / 16>
+__device__ __forceinline__ void fill_box(const uint32_t* packed, uint32_t buffer, int first = 0) {
+  const int thread = ptx::thread_now(), lane = thread % 32, warp = thread % kWarpgroup / 32;
   const int row = warp * 16 + lane % 16;
 #pragma unroll
-  for (int pair = 0; pair < kStoreColumns / 16; ++pair) {
+  for (int pair = 0; pair < Pairs; ++pair) {
     const uint32_t* const v = packed + pair * 4;
-    const int chunk = (pair * 2 + lane / 16) ^ (row % 8);
+    const int chunk = ((first + pair) * 2 + lane / 16) ^ (row % 8);
     ptx::stmatrix_x4(buffer + row * 128 + chunk * 16, v[0], v[1], v[2], v[3]);
   }
 }

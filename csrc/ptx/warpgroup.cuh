@@ -16,6 +16,13 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(Registers));
 }
 
+// threadIdx.x, read here and now: what follows from it is not kept in registers from before.
+__device__ __forceinline__ int thread_now() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;\n" : "=r"(thread));
+  return thread;
+}
+
 // A barrier for `threads` threads of the block. Barrier 0 is that of __syncthreads.
 __device__ __forceinline__ void named_barrier(int barrier, int threads) {
   asm volatile("barrier.cta.sync %0, %1;\n" ::"r"(barrier), "r"(threads) : "memory");

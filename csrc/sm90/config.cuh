@@ -30,6 +30,9 @@ struct Config {
   static constexpr int Producer = S.producers() == 128 ? 0 : Consumers * 128;
   static constexpr int FirstConsumer = S.producers() == 128 ? 128 : 0;
   static constexpr int Boxes = S.boxes(), Buffers = S.buffers();
+  // Pieces in which a tile leaves under the products of the next one, a k-tile each: boxes, or
+  // halves of those that the threads write.
+  static constexpr int Sent = Out == Store::kDirect ? 0 : Out == Store::kRows ? 2 * Boxes : Boxes;
   static constexpr int StageBytes = S.stage_bytes(BRows);
   static constexpr int StagingBytes = S.staging_bytes();
   static constexpr int SmemBytes = S.smem_bytes(BRows);

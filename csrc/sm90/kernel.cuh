@@ -23,6 +23,7 @@
 #include <cuda_runtime.h>
 
 #include <type_traits>
+#include <utility>
 
 #include "../ptx/cluster.cuh"
 #include "../ptx/fence.cuh"
@@ -90,20 +91,24 @@ struct Consumer {
       if (!first) release();
       at.advance();
     };
-    const auto send = [&](auto box) {
+    // What is sent under a k-tile: a box by TMA; by the threads half of one, or all of it.
+    const auto send = [&](auto piece, bool last = false) {
       if constexpr (C::Out == Store::kTma) {
-        store_box<C::Buffers, box.value>(packed, target, stored);
+        store_box<C::Buffers, piece.value>(packed, target, stored);
       } else if constexpr (C::Out == Store::kRows) {
+        constexpr int kBox = piece.value / 2, kHalf = piece.value % 2;
+        const bool all = last || gemm.k >= kDeepK;
+        if (kHalf == 1 && all) return;
+        // What can be found out again takes no register meanwhile.
+        const int now = (ptx::thread_now() - C::FirstConsumer) / kWarpgroup;
+        const uint32_t box = tiles + C::StagingAt + now * (C::StagingBytes / C::Consumers);
         const int64_t c_offset = stored.index * gemm.batch.c[0];
-        store_rows<box.value>(packed, staging, barrier, gemm, c_offset, stored);
+        const auto to = BoxOfRows::get(gemm, c_offset, stored.m, stored.n + kBox * kStoreColumns);
+        if (kHalf == 0) put_box(packed + kBox * kBoxRegisters, box, 1 + now);
+        copy_box_out(box, to, kHalf, all ? 2 : kHalf + 1);
       }
     };
-    const auto send_all = [&] {
-      send(Index<0>());
-      if constexpr (C::Boxes > 1) send(Index<1>());
-      if constexpr (C::Boxes > 2) send(Index<2>());
-      if constexpr (C::Boxes > 3) send(Index<3>());
-    };
+    using Sent = std::make_integer_sequence<int, C::Sent>;
 
     WorkList<C> list(p, place);
     ptx::wait_for_kernels_before();
@@ -112,14 +117,11 @@ struct Consumer {
       for (float& x : acc) x = 0.0f;
       const Work work = list.now();
       int kt = work.k_begin;
-      if (pending && work.k_end - kt >= C::Boxes) {
-        multiply(true, [&] { send(Index<0>()); });
-        if constexpr (C::Boxes > 1) multiply(false, [&] { send(Index<1>()); });
-        if constexpr (C::Boxes > 2) multiply(false, [&] { send(Index<2>()); });
-        if constexpr (C::Boxes > 3) multiply(false, [&] { send(Index<3>()); });
-        kt += C::Boxes;
+      if (pending && work.k_end - kt >= C::Sent) {
+        for_each(Sent(), [&](auto i) { multiply(i.value == 0, [&] { send(i); }); });
+        kt += C::Sent;
       } else if (pending) {
-        send_all();
+        for_each(Sent(), [&](auto i) { send(i, true); });
       }
       pending = false;
       for (; kt < work.k_end; ++kt) multiply(kt == work.k_begin, [] {});
@@ -143,15 +145,19 @@ struct Consumer {
         stored = {m0, work.n0, work.index};
       }
     }
-    if (pending) send_all();
+    if (pending) for_each(Sent(), [&](auto i) { send(i, true); });
     if (C::Out == Store::kTma && target.leader) ptx::tma_store_wait_read<0>();
   }
 
  private:
-  template <int I>
-  struct Index {
-    static constexpr int value = I;
-  };
+  // From this K on, whole boxes of rows under every second k-tile cost less than halves under each.
+  static constexpr int kDeepK = 2048;
+
+  // Calls f with each number as a type.
+  template <int... I, class F>
+  static __device__ __forceinline__ void for_each(std::integer_sequence<int, I...>, const F& f) {
+    (f(std::integral_constant<int, I>()), ...);
+  }
 };
 
 // What copies the tiles of an operand: a thread each.

@@ -8,52 +8,99 @@
 
 namespace vitamin::sm90 {
 
-// Writes one box of a warpgroup, a warp 4 rows at a time, 8 lanes each. Every row begins where it
-// begins: whole 16-byte pieces of memory are put together from the box, whatever their offset in
-// it; the elements before the first and after the last piece go one by one.
-__device__ __forceinline__ void copy_rows_out(uint32_t box, const GemmParams& p, int64_t c_offset,
-                                              int64_t m0, int64_t n0) {
-  const int lane = threadIdx.x % 32, piece = lane % 8;
-  const int first = threadIdx.x % kWarpgroup / 32 * 16 + lane / 8;
-  const int rows = int(min(p.m - m0, int64_t(kStoreRows)));
-  const int columns = p.n - n0 < kStoreColumns ? int(p.n - n0) : kStoreColumns;
-  auto* to = static_cast<unsigned short*>(p.c) + c_offset + (m0 + first) * p.c_row + n0;
+// Where the 16-byte chunk of a box lies that element `column` of row `row` belongs to.
+__device__ __forceinline__ uint32_t chunk_of_box(uint32_t box, int row, int column) {
+  return box + row * 128 + ((column / 8) ^ (row % 8)) * 16;
+}
+
+__device__ __forceinline__ uint32_t element_of_box(uint32_t box, int row, int column) {
+  return chunk_of_box(box, row, column) + column % 8 * 2;
+}
+
+// Rows of c that a box goes to: from its first element on.
+struct BoxOfRows {
+  unsigned short* c;
+  int64_t pitch;
+  int rows, columns;  // that are in c
+
+  __device__ __forceinline__ static BoxOfRows get(const GemmParams& p, int64_t c_offset, int64_t m,
+                                                  int64_t n) {
+    return {static_cast<unsigned short*>(p.c) + c_offset + m * p.c_row + n, p.c_row,
+            int(min(p.m - m, int64_t(kStoreRows))), int(min(p.n - n, int64_t(kStoreColumns)))};
+  }
+};
+
+// Writes rows `row` and `row + 8` of a box, 8 lanes a row. Rows begin where they begin, these two
+// alike: whole 16-byte pieces of memory are put together from the box, whatever their offset in it;
+// the elements before the first and after the last piece go one by one.
+__device__ __forceinline__ void copy_rows_out(uint32_t box, const BoxOfRows& to, int row,
+                                              int piece) {
+  if (row >= to.rows) return;
+  constexpr int kNext = 8 * 128;  // bytes of the box to the second row
+  const bool two = row + 8 < to.rows;
+  unsigned short* const c = to.c + row * to.pitch;
+  const int before = int(reinterpret_cast<uintptr_t>(c) >> 1 & 7);
+  const int at = piece * 8 - before;
+  if (before) {
+    const int column = piece < 8 - before ? piece : kStoreColumns - 8 + piece;
+    const uint32_t from = element_of_box(box, row, column);
+    const unsigned short x = ptx::ld_shared_u16(from), y = ptx::ld_shared_u16(from + kNext);
+    c[column] = x;
+    if (two) c[column + 8 * to.pitch] = y;
+  }
+  if (at >= 0) {
+    const uint32_t low = chunk_of_box(box, row, at);
+    const uint32_t high = before ? chunk_of_box(box, row, at + 8) : low;
+    unsigned short* const there = c + at;
+    const uint4 x = cut(ptx::ld_shared_v4(low), ptx::ld_shared_v4(high), at & 7);
+    const uint4 u = ptx::ld_shared_v4(low + kNext), v = ptx::ld_shared_v4(high + kNext);
+    ptx::st_global_v4(there, x.x, x.y, x.z, x.w);
+    const uint4 y = cut(u, v, at & 7);
+    if (two) ptx::st_global_v4(there + 8 * to.pitch, y.x, y.y, y.z, y.w);
+  }
+}
+
+// Writes row `row` of a box whose rows end within it.
+__device__ __forceinline__ void copy_short_row_out(uint32_t box, const BoxOfRows& to, int row,
+                                                   int piece) {
+  if (row >= to.rows) return;
+  unsigned short* const c = to.c + row * to.pitch;
+  const int before = int(reinterpret_cast<uintptr_t>(c) >> 1 & 7);
+  const int head = min(-before & 7, to.columns), tail = head + ((to.columns - head) & ~7);
+  const int at = head + piece * 8;
+  if (at < tail) {
+    const uint32_t low = chunk_of_box(box, row, at);
+    const uint32_t high = head ? chunk_of_box(box, row, at + 8) : low;
+    const uint4 x = cut(ptx::ld_shared_v4(low), ptx::ld_shared_v4(high), head);
+    ptx::st_global_v4(c + at, x.x, x.y, x.z, x.w);
+  }
+  if (piece < head) c[piece] = ptx::ld_shared_u16(element_of_box(box, row, piece));
+  const int column = tail + piece;
+  if (column < to.columns) c[column] = ptx::ld_shared_u16(element_of_box(box, row, column));
+}
+
+// Writes halves `first` to `last` - 1 of a warp's 16 rows of a box: of each 8 rows 4.
+__device__ __forceinline__ void copy_box_out(uint32_t box, const BoxOfRows& to, int first,
+                                             int last) {
+  const int thread = ptx::thread_now(), piece = thread % 8;
+  const int row0 = thread % kWarpgroup / 32 * 16 + thread % 32 / 8;
 #pragma unroll 1
-  for (int row = first; row < min(first + 16, rows); row += 4, to += 4 * p.c_row) {
-    const auto place = [&](int column) {
-      return box + row * 128 + (((column / 8) ^ (row % 8)) * 16 + column % 8 * 2);
-    };
-    const auto store_one = [&](int column) { to[column] = ptx::ld_shared_u16(place(column)); };
-    const int before = int(reinterpret_cast<uintptr_t>(to) >> 1 & 7);
-    const int at = piece * 8 - before;
-    const bool whole = at >= 0 && at + 8 <= columns;
-    if (whole) {
-      const int chunk = at & ~7;
-      const uint4 x = cut(ptx::ld_shared_v4(place(chunk)),
-                          ptx::ld_shared_v4(place(before ? chunk + 8 : chunk)), at & 7);
-      ptx::st_global_v4(to + at, x.x, x.y, x.z, x.w);
-    }
-    if (columns == kStoreColumns) {
-      if (before) store_one(piece < 8 - before ? piece : kStoreColumns - 8 + piece);
+  for (int half = first; half < last; ++half) {
+    const int row = row0 + half * 4;
+    if (to.columns == kStoreColumns) {
+      copy_rows_out(box, to, row, piece);
     } else {
-      for (int column = max(at, 0); !whole && column < min(at + 8, columns); ++column) {
-        store_one(column);
-      }
-      for (int column = kStoreColumns - before; piece == 0 && column < columns; ++column) {
-        store_one(column);
-      }
+#pragma unroll 1
+      for (int i = row; i < row + 16; i += 8) copy_short_row_out(box, to, i, piece);
     }
   }
 }
 
-// Box number `Box` of a warpgroup's packed tile, by way of `buffer`.
-template <int Box>
-__device__ __forceinline__ void store_rows(const uint32_t* packed, uint32_t buffer, int barrier,
-                                           const GemmParams& p, int64_t c_offset, StorePlace at) {
+// Puts a box of a warpgroup's packed tile into `buffer`, which no thread reads any more.
+__device__ __forceinline__ void put_box(const uint32_t* packed, uint32_t buffer, int barrier) {
   ptx::named_barrier(barrier, kWarpgroup);
-  fill_box(packed + Box * kBoxRegisters, buffer);
+  fill_box(packed, buffer);
   ptx::named_barrier(barrier, kWarpgroup);
-  copy_rows_out(buffer, p, c_offset, at.m, at.n + Box * kStoreColumns);
 }
 
 }  // namespace vitamin::sm90

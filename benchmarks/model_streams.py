@@ -14,7 +14,8 @@ from benchmarks.shapes import Shape
 
 STREAM_COST = COST.with_name("stream_cost.cpp")
 STREAM, SHALLOW, ONCE = "sm90_stream", "sm90_shallow", "sm90_once"
-ONCE_BLOCKS = 5  # of an SM
+# Bytes of a stage and of an SM.
+ONCE_K, ONCE_STAGE, SM_BYTES = 1024, 2 * 64 * 144, 228 * 1024
 ROW_STEP, COLUMN_STEP, COLUMN_TILE = 32, 16, 64
 SHALLOW_K, SHALLOW_BYTES, THREADS = 128, 160 * 1024, 256
 
@@ -142,41 +143,45 @@ class ShallowWay:
 
 
 class OnceWay:
-    """A problem of shallow K, a tile of 64x64 a block: all of it that no constant changes."""
+    """A problem of K up to 1024, a tile of 64x64 a block: all of it that no constant changes."""
 
     def __init__(self, shape: Shape, given: Fixed):
         m, n, k, batch = shape.m, shape.n, shape.k, max(shape.batch, 1)
         self.given, self.kernel, self.splits = given, ONCE, 1
-        self.k, self.allowed = k, k <= SHALLOW_K
+        self.k, self.allowed = k, k <= ONCE_K
         rows, columns = min(m, 64), min(n, 64)
         blocks = math.ceil(m / 64) * math.ceil(n / 64) * batch
-        self.resident = min(ONCE_BLOCKS, math.ceil(blocks / given.sm_count))
-        self.rounds = math.ceil(blocks / (ONCE_BLOCKS * given.sm_count))
+        stages = max(1, min(3, math.ceil(k / 64)))
+        # Blocks of 8 warps, or of 4 where there are many.
+        most = 4 if blocks <= 4 * given.sm_count else 6
+        slots = min(most, SM_BYTES // (stages * ONCE_STAGE + 1024))
+        self.resident = min(slots, math.ceil(blocks / given.sm_count))
+        self.rounds = math.ceil(blocks / (slots * given.sm_count))
         a_rows, b_rows = along_k(shape)
         a = Operand(m, k, True) if a_rows else Operand(k, m, False)
         b = Operand(n, k, True) if b_rows else Operand(k, n, False)
-        self.kilobytes = [
-            (count * k * 2 / 1024, "kOnceKb" + ("" if align == 16 else str(align)))
-            for count, align in (
-                (rows, self._align(a, batch)),
-                (columns, self._align(b, batch)),
-            )
-        ]
+        self.kilobytes = (rows + columns) * k * 2 / 1024
+        self.a_by_pairs = self._by_pairs(a, a_rows, batch)
+        self.reads_b = "kOncePairsB" if self._by_pairs(b, b_rows, batch) else "kOnceReadB"
+        self.steps = math.ceil(k / 16) * math.ceil(rows / 16) / 4
+        self.halves = math.ceil(columns / 32)
         self.odd_rows = n % 8 != 0  # of c
         self.values = rows * columns
         self.bytes = 2.0 * batch * (m * k + k * n + m * n)
 
     @staticmethod
-    def _align(x: Operand, batch: int) -> int:
-        return math.gcd(x.align, 2 * x.outer * x.inner) if batch > 1 else x.align
+    def _by_pairs(x: Operand, along_k: bool, batch: int) -> bool:
+        align = math.gcd(x.align, 2 * x.outer * x.inner) if batch > 1 else x.align
+        return along_k and align >= 4
 
     def predict(self, c: Constants) -> float:
         """Microseconds."""
         per_us = self.given.sm_ghz * c["kStreamClock"] * 1e3
-        copies = sum(kilobytes * c[constant] for kilobytes, constant in self.kilobytes)
-        tile = c["kOnceTileCycles"] + self.k * c["kOnceDepth"]
-        store = c["kOnceOddStore"] if self.odd_rows else 0
-        tile += self.resident * (copies + store * self.values)
+        reads_a = 0 if self.a_by_pairs else c["kOnceReadA"]
+        products = self.steps * (reads_a + self.halves * c[self.reads_b])
+        tile = self.k * c["kOnceDepth"]
+        store = c["kOnceStore"] + (c["kOnceOddStore"] if self.odd_rows else 0)
+        tile += self.resident * (self.kilobytes * c["kOnceKb"] + products + store * self.values)
         work = self.rounds * tile / per_us
         memory = self.bytes / (self.given.dram * c["kStreamDram"])
         return _both(work, memory) + c["kOnceStartUs"]

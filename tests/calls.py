@@ -92,9 +92,10 @@ HOPPER_TILES = tuple(CLUSTER_OF)
 HOPPER_SWAPPED = tuple(_clusters(SWAPPED))
 # Those whose blocks share tiles.
 HOPPER_CLUSTERS = tuple(name for name, cluster in CLUSTER_OF.items() if cluster != (1, 1))
-# For few rows or columns: the one that takes every K, and the one for K up to 128. For K up to 128,
-# with a block for every tile.
+# For few rows or columns: the one that takes every K, and one for shallow K. With a block for every
+# tile, for K that is less shallow.
 HOPPER_STREAM, HOPPER_SHALLOW, HOPPER_ONCE = "sm90_stream", "sm90_shallow", "sm90_once"
+MOST_K = {HOPPER_SHALLOW: 128, HOPPER_ONCE: 1024}
 HOPPER_ANY_K = (*HOPPER_TILES, HOPPER_STREAM)
 HOPPER_KERNELS = (*HOPPER_ANY_K, HOPPER_SHALLOW, HOPPER_ONCE)
 
@@ -159,7 +160,7 @@ def batched(name):
 
 def most_k(name, k):
     """k, or the most that the kernel takes."""
-    return min(k, 128) if name in (HOPPER_SHALLOW, HOPPER_ONCE) else k
+    return min(k, MOST_K.get(name, k))
 
 
 def layout_of(name):
@@ -306,7 +307,7 @@ def duty(name, a, b):
     if name in (HOPPER_STREAM, HOPPER_SHALLOW):
         return _stream_duty(name, a, b, native)
     if name == HOPPER_ONCE:
-        return a.shape[-1] <= 128
+        return a.shape[-1] <= MOST_K[name]
     aligned = _aligned(a) and _aligned(b) and all(native)
     if entry["layouts"] != "all":
         if min(*a.shape[-2:], *b.shape[-2:]) <= 1:

@@ -82,6 +82,8 @@ def hopper_stream_calls():
         # Columns of the output in pieces of 16 bytes, strides both ways, several of a batch.
         Call(136, 72, 128, "nt", out="columns", only=HOPPER_STREAMS[2]),
         Call(70, 66, 33, step=2, batch=(2, 3), only=HOPPER_STREAMS[2]),
+        # More of K than is staged at once.
+        *(Call(70, 85, 401, x, pad=1, offset=1, only=HOPPER_STREAMS[2]) for x in ("nt", "tn")),
     ]
 
 

@@ -65,16 +65,6 @@ class TileLoader {
     source_ = here;
   }
 
-  // Reads what a pass of the current k-tile, of `k_left` indices, copies, where the elements of a
-  // row are contiguous but begin anywhere; and writes it.
-  __device__ __forceinline__ uint4 read_pass(int pass, int k_left) const {
-    return gather(source_ + pass * pass_bytes_, 1, elements(pass, k_left));
-  }
-  __device__ __forceinline__ void write_pass(uint32_t tile, int pass, uint4 chunk) const {
-    if (kPartialPass && row_ + pass * kRowsPerPass >= Outer) return;
-    ptx::st_shared_v4(destination(tile, pass), chunk.x, chunk.y, chunk.z, chunk.w);
-  }
-
   __device__ __forceinline__ void next_k_tile() { source_ += tile_bytes_; }
 
  private:

@@ -52,7 +52,7 @@ const char* unsupported_by_shallow(const Problem& p) {
 }
 
 const char* unsupported_by_once(const Problem& p) {
-  if (p.k > kShallowK) return "K is above 128";
+  if (p.k > kOnceK) return "K is above 1024";
   if (const char* reason = no_tma(p)) return reason;
   const double tiles = (p.m / 64 + 1.0) * (p.n / 64 + 1.0) * double(p.batch.count());
   return tiles >= 2e9 ? "c has too many tiles" : nullptr;
@@ -167,15 +167,15 @@ std::vector<KernelEntry> hopper_tiles() {
   add(&list, k128x16, true, "up to 16 rows", VITAMIN_TILE(sm90, 128x16), {{1, 1}, {1, 2}});
   add(&list, k64x32, true, "up to 32 rows, few columns", VITAMIN_TILE(sm90, 64x32), {{1, 1}});
   add(&list, k64x16, true, "up to 16 rows, few columns", VITAMIN_TILE(sm90, 64x16), {{1, 1}});
-  KernelEntry once = family_entry("sm90_once", "a tile a block, K up to 128, of any alignment",
+  KernelEntry once = family_entry("sm90_once", "a tile a block, K up to 1024, of any alignment",
                                   VITAMIN_TILE(sm90, once));
   once.tile_m = k64x64.m();
   once.tile_n = k64x64.n;
-  once.tile_k = kShallowK;
+  once.tile_k = 64;
   once.work = Work::kOnce;
-  once.threads = 128;
-  once.smem_bytes = 2 * k64x64.stage_bytes(true);
-  once.blocks_per_sm = kOnceBlocks;
+  once.threads = 8 * 32;
+  once.smem_bytes = once_bytes(kOnceK);
+  once.blocks_per_sm = once_blocks(8);
   once.any_align = true;
   once.unsupported = unsupported_by_once;
   list.push_back(once);

@@ -33,12 +33,14 @@ constexpr double kShallowValue = 11.26;    // where K is not contiguous in it
 constexpr double kShallowProduct = 3.383;  // for a product
 constexpr double kShallowStore = 32.19;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
-constexpr double kOnceStartUs = 1.187;
-constexpr double kOnceTileCycles = 2388;  // first loads, products, stores
-constexpr double kOnceDepth = 10.07;      // for an index of K, however little there is to do
-constexpr double kOnceKb = 50.8;  // cycles for a KB of operands whose rows begin at 16 bytes
-constexpr double kOnceKb8 = 34.06, kOnceKb4 = 128.9, kOnceKb2 = 276;  // at 8 bytes, ...
-constexpr double kOnceOddStore = 0.1294;  // for a value of c in rows that aren't pieces of 16 bytes
+constexpr double kOnceStartUs = 1.685;
+constexpr double kOnceDepth = 23.1;        // for an index of K, however little there is to do
+constexpr double kOnceKb = 42.73;          // cycles for a KB of the operands, copied
+constexpr double kOnceReadA = 15.63;       // for 16 rows of a and of K that are read one by one
+constexpr double kOncePairsB = 7.121;      // for 32 columns of b, read by pairs of elements
+constexpr double kOnceReadB = 34.05;       // and one by one
+constexpr double kOnceStore = 0.1018;      // for a value of c
+constexpr double kOnceOddStore = 0.08691;  // in rows that aren't pieces of 16 bytes
 }  // namespace streams
 
 Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, double overhead_us) {
@@ -50,11 +52,8 @@ Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, doub
   return cost;
 }
 
-// Cycles for a KB of an operand of the kernel with a tile a block.
-double once_kb(const Matrix& x) {
-  if (x.layout == Layout::kStrided || x.align == 2) return streams::kOnceKb2;
-  return x.align == 16 ? streams::kOnceKb : x.align == 8 ? streams::kOnceKb8 : streams::kOnceKb4;
-}
+// Whether the kernel with a tile a block reads two neighbours of K at once.
+bool by_pairs(const Matrix& x, Layout k_major) { return x.layout == k_major && x.align >= 4; }
 
 }  // namespace
 
@@ -101,12 +100,20 @@ Cost predict_once(const Problem& p, const DeviceFacts& device) {
   const double rows = double(std::min<int64_t>(p.m, 64));
   const double columns = double(std::min<int64_t>(p.n, 64));
   const double blocks = std::ceil(p.m / 64.0) * std::ceil(p.n / 64.0) * double(p.batch.count());
-  const double resident = std::min<double>(kOnceBlocks, std::ceil(blocks / device.sm_count));
-  const double rounds = std::ceil(blocks / (kOnceBlocks * double(device.sm_count)));
-  const double copies = double(p.k) * 2 / 1024 * (rows * once_kb(p.a) + columns * once_kb(p.b));
-  const double store = p.c_by_tma() ? 0 : streams::kOnceOddStore;
-  const double tile = streams::kOnceTileCycles + double(p.k) * streams::kOnceDepth +
-                      resident * (copies + store * rows * columns);
+  const int warps = once_warps(int64_t(blocks), device.sm_count);
+  const double slots = std::min(once_blocks(warps), kHopperSmem / (once_bytes(p.k) + 1024));
+  const double resident = std::min(slots, std::ceil(blocks / device.sm_count));
+  const double rounds = std::ceil(blocks / (slots * device.sm_count));
+  const double copies = double(p.k) * 2 / 1024 * (rows + columns) * streams::kOnceKb;
+  // Of 16 of K: what a warp reads of its 16 rows of a, and each of 32 columns of b.
+  const double reads_a = by_pairs(p.a, Layout::kRow) ? 0 : streams::kOnceReadA;
+  const double reads_b = by_pairs(p.b, Layout::kCol) ? streams::kOncePairsB : streams::kOnceReadB;
+  const double row_warps = std::ceil(rows / 16) / 4;
+  const double products =
+      std::ceil(p.k / 16.0) * row_warps * (reads_a + std::ceil(columns / 32) * reads_b);
+  const double store = streams::kOnceStore + (p.c_by_tma() ? 0 : streams::kOnceOddStore);
+  const double tile =
+      double(p.k) * streams::kOnceDepth + resident * (copies + products + store * rows * columns);
   const double work = rounds * tile / (device.sm_ghz * streams::kStreamClock * 1e3);
   return make_cost(p, device, work, streams::kOnceStartUs);
 }

@@ -47,7 +47,24 @@ constexpr int kShallowThreads = 256;
 // Limits of it: of K, and of the shared memory of a block.
 constexpr int kShallowK = 128, kShallowBytes = 160 * 1024;
 
-// Blocks of the kernel with a tile a block that an SM holds.
-constexpr int kOnceBlocks = 5;
+// The kernel with a tile of 64x64 a block: the largest K, stages of 64 of K, bytes of a line of a
+// tile of an operand in shared memory.
+constexpr int kOnceK = 1024, kOnceStages = 3;
+constexpr int kOnceLine = 2 * 64 + 16, kOnceTileBytes = 64 * kOnceLine;
+constexpr int kOnceStageBytes = 2 * kOnceTileBytes;
+
+// Blocks of 4 or 8 warps that the registers of an SM allow.
+constexpr int once_blocks(int warps) { return warps == 8 ? 4 : 6; }
+
+// 8 warps make a tile sooner, but of 4 an SM holds more blocks.
+constexpr int once_warps(int64_t blocks, int sm_count) {
+  return blocks <= int64_t(once_blocks(8)) * sm_count ? 8 : 4;
+}
+
+// Shared memory of a block.
+constexpr int once_bytes(int64_t k) {
+  const int64_t stages = (k + 63) / 64;
+  return int(stages < 1 ? 1 : stages < kOnceStages ? stages : kOnceStages) * kOnceStageBytes;
+}
 
 }  // namespace vitamin

@@ -1,134 +1,147 @@
-// The kernel for K up to 128 and rows of any alignment: a block makes one tile of 64x64 and is
+// The kernel for rows of any alignment and K up to 1024: a block makes one tile of 64x64 and is
 // done.
 //
-// Its threads copy all that they need of a and b at once, by cp.async or through registers,
-// multiply by wgmma and store. Nothing is set up, and several blocks an SM hide each other's
-// latency: what takes longest where there is so little to multiply.
+// Its threads copy lines of a and b as they lie in memory, by cp.async, through a ring of three
+// stages of 64 of K; warps multiply 16 rows each by mma.sync, reading element by element what
+// begins anywhere in shared memory, and store. Nothing is set up, nothing is copied twice, and
+// several blocks an SM hide each other's latency: what takes longest where there is little to
+// multiply.
 //
-// Shared memory: for each 64 of K a tile of a and one of b, as Operand lays them out; then a box
-// of c in the place of the first.
+// Shared memory: for each stage 64 lines of a and of b; then a box of c in their place.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <type_traits>
 
-#include "../dispatch/stream_shape.h"
-#include "../ptx/cp_async.cuh"
-#include "../ptx/fence.cuh"
 #include "../ptx/grid.cuh"
-#include "../ptx/wgmma.cuh"
+#include "../ptx/mma.cuh"
 #include "config.cuh"
 #include "direct_store.cuh"
+#include "line_tile.cuh"
 #include "store.cuh"
-#include "tile_copy.cuh"
 
 namespace vitamin::sm90 {
 
-// What the copies of a k-tile need to know.
-template <class C>
-struct OnceTile {
-  using T = typename C::T;
-  using CopyA = TileCopy<T, C::TransposeA == 0, C::BM>;
-  using CopyB = TileCopy<T, C::TransposeB == 0, C::BN>;
-
-  const GemmParams& g;
-  BatchOffset offset;
-  int m0, n0;
-
-  __device__ __forceinline__ CopyA copy_a(int k0) const {
-    return CopyA(static_cast<const T*>(g.a) + offset.a, g.a_outer, g.a_inner, g.a_align, m0, g.m,
-                 k0);
+// Adds up a warp's 16 rows from `row` on and `Columns` columns from `column` on of a stage of both
+// tiles, of which `depth` of K count.
+template <class T, int Columns, bool PairsA, bool PairsB, class A, class B>
+__device__ __forceinline__ void multiply_stage(float (&acc)[Columns / 2], const A& a, const B& b,
+                                               uint32_t stage, int row, int column, int depth) {
+  const int lane = threadIdx.x % 32, k = lane % 4 * 2;
+  const auto from_a = a.place(stage, row + lane / 4);
+  const auto from_b = b.place(stage + kOnceTileBytes, column + lane / 4);
+#pragma unroll 1
+  for (int k8 = 0; k8 * 8 < depth; k8 += 2) {
+    // What lies beyond K is whatever was there.
+    const int left = depth - k8 * 8;
+    const auto mask = [&](int from) {
+      return left >= from + 2 ? ~0u : left == from + 1 ? 0xffffu : 0u;
+    };
+    const uint32_t low = mask(k), high = mask(k + 8);
+    uint32_t x[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = A::template read<PairsA>(from_a, i % 2, k8 + i / 2);
+    if (left < 16) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i] &= i < 2 ? low : high;
+    }
+#pragma unroll
+    for (int first = 0; first < Columns / 8; first += 4) {
+      if (first > 0 && first * 8 >= b.rows()) continue;
+      uint32_t y[4][2];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        y[j][0] = B::template read<PairsB>(from_b, first + j, k8);
+        y[j][1] = B::template read<PairsB>(from_b, first + j, k8 + 1);
+      }
+      if (left < 16) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          y[j][0] &= low;
+          y[j][1] &= high;
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        ptx::mma_m16n8k16<T>(reinterpret_cast<float (&)[4]>(acc[(first + j) * 4]), x, y[j]);
+      }
+    }
   }
-  __device__ __forceinline__ CopyB copy_b(int k0) const {
-    return CopyB(static_cast<const T*>(g.b) + offset.b, g.b_outer, g.b_inner, g.b_align, n0, g.n,
-                 k0);
-  }
-};
+}
 
-template <class C>
-__global__ void __launch_bounds__(kWarpgroup, kOnceBlocks)
+// ARows, BRows: K is contiguous. Of 8 warps, each makes 32 columns, of 4, 64.
+template <class T, bool ARows, bool BRows, Store Out, int Warps>
+__global__ void __launch_bounds__(Warps * 32, once_blocks(Warps))
     once_kernel(const __grid_constant__ Params p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using T = typename C::T;
   extern __shared__ __align__(1024) unsigned char shared[];
   const uint32_t tiles = ptx::shared_address(shared);
   const GemmParams& g = p.gemm;
   const uint32_t group = blockIdx.x / p.groups_a_matrix;
   const uint32_t at = blockIdx.x - group * p.groups_a_matrix;
-  const uint32_t row = at / p.groups_n;
-  const OnceTile<C> tile{g, batch_offset(g.batch, group), int(row) * C::BM,
-                         int(at - row * p.groups_n) * C::BN};
-  const int k = int(g.k);
-
-  // What lies beyond rows and columns of the matrices is not copied: it makes values that are not
-  // stored. K is filled up to 16, 32 or 64.
-  const int rows_a = int(min(g.m - tile.m0, int64_t(C::BM)));
-  const int rows_b = int(min(g.n - tile.n0, int64_t(C::BN)));
-  const auto lines = [](int k_left) { return k_left <= 16 ? 16 : k_left <= 32 ? 32 : 64; };
-  const auto begin = [&](auto& a, auto& b, uint32_t to, int k_left) {
-    a.begin(to, min(k_left, 64), C::TransposeA ? lines(k_left) : rows_a);
-    b.begin(to + C::A::kBytes, min(k_left, 64), C::TransposeB ? lines(k_left) : rows_b);
-  };
-  const auto end = [&](auto& a, auto& b, uint32_t to) {
-    a.end(to);
-    b.end(to + C::A::kBytes);
-  };
-
+  const uint32_t below = at / p.groups_n;
+  const int m0 = int(below) * 64, n0 = int(at - below * p.groups_n) * 64, k = int(g.k);
+  const BatchOffset offset = batch_offset(g.batch, group);
+  constexpr int kColumns = 256 / Warps, kThreads = Warps * 32;
+  const LineTile<ARows, kThreads> a(static_cast<const T*>(g.a) + offset.a, g.a_outer, g.a_inner, m0,
+                                    g.m, k);
+  const LineTile<BRows, kThreads> b(static_cast<const T*>(g.b) + offset.b, g.b_outer, g.b_inner, n0,
+                                    g.n, k);
   ptx::wait_for_kernels_before();
-  if (k > 0) {
-    auto a = tile.copy_a(0);
-    auto b = tile.copy_b(0);
-    begin(a, b, tiles, k);
-    if (k > 64) {
-      auto a_next = tile.copy_a(64);
-      auto b_next = tile.copy_b(64);
-      begin(a_next, b_next, tiles + C::StageBytes, k - 64);
-      end(a_next, b_next, tiles + C::StageBytes);
-    }
-    end(a, b, tiles);
-  }
-  ptx::cp_async_commit();
-  ptx::cp_async_wait<0>();
-  ptx::fence_proxy_async();
-  __syncthreads();
-  ptx::let_next_kernel_start();
-
-  typename C::Accumulators acc;
-#pragma unroll
-  for (float& x : acc) x = 0.0f;
-  const uint64_t a_start = C::A::descriptor(tiles, 0);
-  const uint64_t b_start = C::B::descriptor(tiles + C::A::kBytes, 0);
-  const auto multiply = [&](int k0, auto steps) {
-    const uint64_t stage = k0 / 64 * (C::StageBytes >> 4);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < decltype(steps)::value; ++step) {
-      ptx::Wgmma<T, C::BN, C::TransposeA, C::TransposeB>::run(
-          acc, a_start + stage + step * C::A::kStep, b_start + stage + step * C::B::kStep);
-    }
-    ptx::wgmma_commit();
-    ptx::wgmma_wait<0>();
-    ptx::pin(acc);
-  };
+  float acc[kColumns / 2] = {};
+  const int warp = threadIdx.x / 32, row = warp % 4 * 16, column = warp / 4 * kColumns;
+  const int stages = (k + 63) / 64;
+  const bool pairs_a = ARows && g.a_align >= 4, pairs_b = BRows && g.b_align >= 4;
+  int to = 0, from = 0;  // places in the ring
 #pragma unroll 1
-  for (int k0 = 0; k0 < k; k0 += 64) {
-    if (k - k0 <= 16) {
-      multiply(k0, std::integral_constant<int, 1>());
-    } else if (k - k0 <= 32) {
-      multiply(k0, std::integral_constant<int, 2>());
-    } else {
-      multiply(k0, std::integral_constant<int, 4>());
+  for (int i = 0; i < stages + kOnceStages - 1; ++i) {
+    if (i < stages) {
+      if (i >= kOnceStages) __syncthreads();  // of the products before
+      auto late_a = a.copy(tiles + to * kOnceStageBytes, i * 64);
+      auto late_b = b.copy(tiles + to * kOnceStageBytes + kOnceTileBytes, i * 64);
+      late_a.write();
+      late_b.write();
+      to = to + 1 == kOnceStages ? 0 : to + 1;
     }
+    ptx::cp_async_commit();
+    const int now = i - (kOnceStages - 1);
+    if (now < 0) continue;
+    ptx::cp_async_wait<kOnceStages - 1>();
+    __syncthreads();
+    if (i + 1 >= stages) ptx::let_next_kernel_start();
+    if (row < a.rows() && column < b.rows()) {
+      const auto multiply = [&](auto with_a, auto with_b) {
+        multiply_stage<T, kColumns, with_a.value, with_b.value>(
+            acc, a, b, tiles + from * kOnceStageBytes, row, column, min(k - now * 64, 64));
+      };
+      constexpr std::bool_constant<ARows> in_a;
+      constexpr std::bool_constant<BRows> in_b;
+      constexpr std::false_type by_element;
+      if (pairs_a && pairs_b) {
+        multiply(in_a, in_b);
+      } else if (pairs_a) {
+        multiply(in_a, by_element);
+      } else if (pairs_b) {
+        multiply(by_element, in_b);
+      } else {
+        multiply(by_element, by_element);
+      }
+    }
+    from = from + 1 == kOnceStages ? 0 : from + 1;
   }
 
-  finish<T>(acc, g, tile.m0, tile.n0);
-  if constexpr (C::Out == Store::kDirect) {
-    store_straight<T>(acc, p, tile.offset.c, tile.m0, tile.n0);
+  finish<T>(acc, g, m0, n0 + column);
+  if constexpr (Out == Store::kDirect) {
+    store_straight<T>(acc, p, offset.c, m0, n0 + column);
   } else {
-    uint32_t packed[C::BN / 4];
+    uint32_t packed[kColumns / 4];
     pack<T>(acc, packed);
-    store_rows<0>(packed, tiles, 1, g, tile.offset.c, {tile.m0, tile.n0, int(group)});
+    __syncthreads();
+    fill_box<kColumns / 16>(packed, tiles, column / 16);
+    __syncthreads();
+    const auto to = BoxOfRows::get(g, offset.c, m0, n0);
+    copy_box_out(tiles, to, warp / 4, Warps == 4 ? 2 : warp / 4 + 1);
   }
 #endif
 }

@@ -9,19 +9,27 @@
 
 namespace vitamin::sm90 {
 
-template <class C>
-int launch_once_instance(const Problem& problem, const LaunchArgs& args) {
+template <auto Kernel>
+int launch_once_kernel(const Params& p, int64_t blocks, int warps, int64_t k, void* stream) {
+  if (const cudaError_t error = allow_shared_memory<Kernel>(once_bytes(kOnceK))) return error;
+  return launch_early<Kernel>(true, unsigned(blocks), warps * 32, once_bytes(k),
+                              static_cast<cudaStream_t>(stream), p);
+}
+
+template <class T, bool ARows, bool BRows, Store Out>
+int launch_once_instance(const LaunchArgs& args) {
+  const Problem& problem = args.problem;
   Params p{};
-  p.gemm = make_gemm_params(problem, C::BM, C::BN);
+  p.gemm = make_gemm_params(problem, k64x64.m(), k64x64.n);
   p.pieces = pieces_of(problem);
   p.groups_n = uint32_t(p.gemm.tiles_n);
   p.groups_a_matrix = uint32_t(p.gemm.tiles_m * p.gemm.tiles_n);
   const int64_t blocks = p.groups_a_matrix * problem.batch.count();
-  const int smem = int(std::max<int64_t>(1, ceil_div(problem.k, 64))) * C::StageBytes;
-  constexpr auto kernel = once_kernel<C>;
-  if (const cudaError_t error = allow_shared_memory<kernel>(2 * C::StageBytes)) return error;
-  return launch_early<kernel>(true, unsigned(blocks), kWarpgroup, smem,
-                              static_cast<cudaStream_t>(args.stream), p);
+  const int warps = once_warps(blocks, args.device.sm_count);
+  return warps == 8 ? launch_once_kernel<once_kernel<T, ARows, BRows, Out, 8>>(
+                          p, blocks, warps, problem.k, args.stream)
+                    : launch_once_kernel<once_kernel<T, ARows, BRows, Out, 4>>(
+                          p, blocks, warps, problem.k, args.stream);
 }
 
 template <class T, bool ARows, bool BRows>
@@ -30,9 +38,9 @@ int launch_once_layout(const LaunchArgs& args) {
   // Few values of a row are no pieces of 16 bytes.
   constexpr int kWide = 48;
   if (problem.rows_of_16_bits() && !problem.c_by_tma() && problem.n >= kWide) {
-    return launch_once_instance<Config<T, k64x64, ARows, BRows, Store::kRows>>(problem, args);
+    return launch_once_instance<T, ARows, BRows, Store::kRows>(args);
   }
-  return launch_once_instance<Config<T, k64x64, ARows, BRows, Store::kDirect>>(problem, args);
+  return launch_once_instance<T, ARows, BRows, Store::kDirect>(args);
 }
 
 template <class T>

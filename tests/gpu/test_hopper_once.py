@@ -1,11 +1,11 @@
-"""The kernel for K up to 128 with a block for every tile: each depth, operands of every alignment,
+"""The kernel for K up to 1024 with a block for every tile: each depth, operands of every alignment,
 batches of any strides, and what it refuses."""
 
 import random
 
 import pytest
 import torch
-from calls import HOPPER_ONCE, LAYOUTS, Failures, assert_repeats_bits
+from calls import HOPPER_ONCE, LAYOUTS, MOST_K, Failures, assert_repeats_bits
 from reference import Guarded, assert_close, operand
 from test_hopper_kernels import any_epilogue
 
@@ -31,7 +31,7 @@ def aligned(rows, cols, dtype, device, layout, align):
 def test_every_depth(device, dtype, layout):
     """K that ends within what is copied at once, and within what is multiplied."""
     with Failures() as failures:
-        for k in range(129):
+        for k in (*range(129), *random.sample(range(129, MOST_K[HOPPER_ONCE]), 60), 1024):
             for align in ALIGNMENTS:
                 m, n = random.choices(SIDES, k=2)
                 a = aligned(m, k, dtype, device, layout[0], align)
@@ -44,7 +44,7 @@ def test_any_problem(device, dtype):
     with Failures() as failures:
         for _ in range(800):
             m, n = (random.choice((random.randint(1, 20), random.choice(SIDES))) for _ in "mn")
-            k, layout = random.randint(0, 128), random.choice(LAYOUTS)
+            k, layout = random.randint(0, random.choice((128, 600))), random.choice(LAYOUTS)
             a = aligned(m, k, dtype, device, layout[0], random.choice(ALIGNMENTS))
             b = aligned(k, n, dtype, device, layout[1], random.choice(ALIGNMENTS))
             kind = random.choice((dtype, dtype, torch.float32))
@@ -86,16 +86,16 @@ def test_batches_of_any_strides(device, dtype):
 
 
 def test_the_same_bits(device, dtype):
-    for m, n, k in [(3, 1001, 117), (500, 72, 64), (16, 24, 101)]:
+    for m, n, k in [(3, 1001, 117), (500, 72, 64), (16, 24, 101), (200, 133, 777)]:
         a, b = operand(m, k, dtype, device), operand(k, n, dtype, device, layout="t")
         first = hgemm(a, b, kernel=HOPPER_ONCE)
         assert_repeats_bits(first, a, b, HOPPER_ONCE, f"{(m, n, k)}")
 
 
 def test_refuses_deeper_k(device, dtype):
-    a, b = operand(70, 129, dtype, device), operand(129, 300, dtype, device)
+    a, b = operand(70, 1025, dtype, device), operand(1025, 300, dtype, device)
     out = Guarded((70, 300), dtype, device)
-    with pytest.raises(RuntimeError, match=f"kernel '{HOPPER_ONCE}' can't run .*: K is above 128"):
+    with pytest.raises(RuntimeError, match=f"kernel '{HOPPER_ONCE}' can't run .*: K is above 1024"):
         hgemm.out(a, b, kernel=HOPPER_ONCE, out=out.view)
     out.assert_untouched()
     assert_close(hgemm(a, b, kernel="sm90"), a, b)

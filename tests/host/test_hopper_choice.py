@@ -8,13 +8,13 @@ import pytest
 import torch
 from calls import (
     CLUSTER_OF,
-    HOPPER_ANY_K,
     HOPPER_KERNELS,
     HOPPER_ONCE,
     HOPPER_SHALLOW,
     HOPPER_STREAM,
     HOPPER_TILES,
     LAYOUTS,
+    MOST_K,
     most_parts,
     production,
     table,
@@ -161,19 +161,21 @@ def test_what_those_for_few_rows_or_columns_take_and_refuse_by_name():
 
 
 def test_what_the_one_with_a_block_for_every_tile_takes_and_refuses_by_name():
-    """Any address and pitch of either operand, and K up to 128."""
+    """Any address and pitch of either operand, and K up to 1024."""
     for layout in LAYOUTS:
         for (m, n, k), options in [
-            ((65, 301, 117), {"lda": 1001, "ldb": 1003, "align_offset": 2}),
-            ((300, 2, 128), {"lda": 2**30 + 1, "ldb": 2**23, "ldc": 2**20 + 1}),
+            ((65, 301, 117), {"lda": 1101, "ldb": 1103, "align_offset": 2}),
+            ((300, 2, 1024), {"lda": 2**30 + 1, "ldb": 2**23, "ldc": 2**20 + 1}),
             ((1, 1, 0), {"batch": 70000, "out_dtype": torch.float32}),
         ]:
             options = {"layout": layout, "device": "H200", "kernel": HOPPER_ONCE} | options
             chosen = plan(m, n, k, **options)
             assert chosen.kernel == HOPPER_ONCE and chosen.workspace_bytes == 0
             assert not chosen.repack_a and not chosen.repack_b
-            with pytest.raises(RuntimeError, match=f"'{HOPPER_ONCE}' can't run .*: K is above 128"):
-                plan(m, n, 129, **options)
+            with pytest.raises(
+                RuntimeError, match=f"'{HOPPER_ONCE}' can't run .*: K is above 1024"
+            ):
+                plan(m, n, 1025, **options)
 
 
 def test_the_family_considers_them_wherever_they_run():
@@ -188,7 +190,7 @@ def test_the_family_considers_them_wherever_they_run():
         family = plan(m, n, k, device="H200", kernel="sm90", **options)
         kernels = {each.kernel for each in family.candidates}
         wanted = {HOPPER_STREAM} | ({HOPPER_SHALLOW} if shallow else set())
-        assert kernels & {*STREAMS, HOPPER_ONCE} == wanted | ({HOPPER_ONCE} if k <= 128 else set())
+        assert kernels & {*STREAMS, HOPPER_ONCE} == wanted | ({HOPPER_ONCE} if k <= 1024 else set())
 
 
 def test_auto_takes_them_for_few_rows_of_any_alignment():
@@ -217,8 +219,8 @@ def test_badly_aligned_rows_are_refused_by_name_and_copied_by_the_family():
             with pytest.raises(RuntimeError, match=f"rows of {which} are not 16-byte aligned"):
                 plan(m, n, k, device="H200", kernel=name, **options)
         family = plan(m, n, k, device="H200", kernel="sm90", **options)
-        wanted = HOPPER_KERNELS if k <= 128 else HOPPER_ANY_K
-        assert {each.kernel for each in family.candidates} == set(wanted)
+        wanted = {name for name in HOPPER_KERNELS if k <= MOST_K.get(name, k)}
+        assert {each.kernel for each in family.candidates} == wanted
         for each in family.candidates:
             copied = which if each.kernel not in any_align else ""
             assert (each.repack_a, each.repack_b) == (copied == "a", copied == "b")

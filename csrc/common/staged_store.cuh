@@ -26,10 +26,12 @@ __device__ __forceinline__ void pack(const float (&acc)[Count], uint32_t (&packe
 }
 
 // Puts a box together, or `Pairs` pairs of its 16-byte chunks from `first` on: chunk c of row r
-// lies at chunk c ^ (r % 8) of its 128 bytes.
+// lies at chunk c ^ (r % 8) of its 128 bytes. `thread`: threadIdx.x, or thread_now() where no
+// registers are left for what follows from it.
 template <int Pairs = kStoreColumns / 16>
-__device__ __forceinline__ void fill_box(const uint32_t* packed, uint32_t buffer, int first = 0) {
-  const int thread = ptx::thread_now(), lane = thread % 32, warp = thread % kWarpgroup / 32;
+__device__ __forceinline__ void fill_box(const uint32_t* packed, uint32_t buffer, auto thread,
+                                         int first = 0) {
+  const int lane = thread % 32, warp = thread % kWarpgroup / 32;
   const int row = warp * 16 + lane % 16;
 #pragma unroll
   for (int pair = 0; pair < Pairs; ++pair) {
@@ -64,7 +66,7 @@ __device__ __forceinline__ void store_box(const uint32_t* packed, StoreTarget& t
   to.next = to.next + 1 == Buffers ? 0 : to.next + 1;
   if (to.leader) ptx::tma_store_wait_read<Buffers - 1>();
   ptx::named_barrier(to.barrier, kWarpgroup);
-  fill_box(packed + Box * kBoxRegisters, buffer);
+  fill_box(packed + Box * kBoxRegisters, buffer, threadIdx.x);
   ptx::fence_proxy_async();
   ptx::named_barrier(to.barrier, kWarpgroup);
   if (to.leader) {

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Warps * 32, once_blocks(Warps))
     uint32_t packed[kColumns / 4];
     pack<T>(acc, packed);
     __syncthreads();
-    fill_box<kColumns / 16>(packed, tiles, column / 16);
+    fill_box<kColumns / 16>(packed, tiles, ptx::thread_now(), column / 16);
     __syncthreads();
     const auto to = BoxOfRows::get(g, offset.c, m0, n0);
     copy_box_out(tiles, to, warp / 4, Warps == 4 ? 2 : warp / 4 + 1);

@@ -99,7 +99,7 @@ __device__ __forceinline__ void copy_box_out(uint32_t box, const BoxOfRows& to, 
 // Puts a box of a warpgroup's packed tile into `buffer`, which no thread reads any more.
 __device__ __forceinline__ void put_box(const uint32_t* packed, uint32_t buffer, int barrier) {
   ptx::named_barrier(barrier, kWarpgroup);
-  fill_box(packed, buffer);
+  fill_box(packed, buffer, ptx::thread_now());
   ptx::named_barrier(barrier, kWarpgroup);
 }
 

@@ -152,8 +152,8 @@ class OnceWay:
         rows, columns = min(m, 64), min(n, 64)
         blocks = math.ceil(m / 64) * math.ceil(n / 64) * batch
         stages = max(1, min(3, math.ceil(k / 64)))
-        # Blocks of 8 warps, or of 4 where there are many.
-        most = 4 if blocks <= 4 * given.sm_count else 6
+        # Blocks of 8 warps, or of 4 where there are many that do little.
+        most = 4 if k > 64 or blocks <= 2 * given.sm_count else 6
         slots = min(most, SM_BYTES // (stages * ONCE_STAGE + 1024))
         self.resident = min(slots, math.ceil(blocks / given.sm_count))
         self.rounds = math.ceil(blocks / (slots * given.sm_count))

@@ -33,14 +33,14 @@ constexpr double kShallowValue = 11.26;    // where K is not contiguous in it
 constexpr double kShallowProduct = 3.383;  // for a product
 constexpr double kShallowStore = 32.19;    // for a value of c
 constexpr double kShallowScatter = 429.1;  // that lies apart from those of other threads
-constexpr double kOnceStartUs = 1.685;
-constexpr double kOnceDepth = 23.1;        // for an index of K, however little there is to do
-constexpr double kOnceKb = 42.73;          // cycles for a KB of the operands, copied
-constexpr double kOnceReadA = 15.63;       // for 16 rows of a and of K that are read one by one
-constexpr double kOncePairsB = 7.121;      // for 32 columns of b, read by pairs of elements
-constexpr double kOnceReadB = 34.05;       // and one by one
-constexpr double kOnceStore = 0.1018;      // for a value of c
-constexpr double kOnceOddStore = 0.08691;  // in rows that aren't pieces of 16 bytes
+constexpr double kOnceStartUs = 1.681;
+constexpr double kOnceDepth = 23.33;       // for an index of K, however little there is to do
+constexpr double kOnceKb = 39.45;          // cycles for a KB of the operands, copied
+constexpr double kOnceReadA = 18.74;       // for 16 rows of a and of K that are read one by one
+constexpr double kOncePairsB = 8.379;      // for 32 columns of b, read by pairs of elements
+constexpr double kOnceReadB = 39.44;       // and one by one
+constexpr double kOnceStore = 0.1019;      // for a value of c
+constexpr double kOnceOddStore = 0.08344;  // in rows that aren't pieces of 16 bytes
 }  // namespace streams
 
 Cost make_cost(const Problem& p, const DeviceFacts& device, double work_us, double overhead_us) {
@@ -100,7 +100,7 @@ Cost predict_once(const Problem& p, const DeviceFacts& device) {
   const double rows = double(std::min<int64_t>(p.m, 64));
   const double columns = double(std::min<int64_t>(p.n, 64));
   const double blocks = std::ceil(p.m / 64.0) * std::ceil(p.n / 64.0) * double(p.batch.count());
-  const int warps = once_warps(int64_t(blocks), device.sm_count);
+  const int warps = once_warps(int64_t(blocks), p.k, device.sm_count);
   const double slots = std::min(once_blocks(warps), kHopperSmem / (once_bytes(p.k) + 1024));
   const double resident = std::min(slots, std::ceil(blocks / device.sm_count));
   const double rounds = std::ceil(blocks / (slots * device.sm_count));

@@ -56,9 +56,10 @@ constexpr int kOnceStageBytes = 2 * kOnceTileBytes;
 // Blocks of 4 or 8 warps that the registers of an SM allow.
 constexpr int once_blocks(int warps) { return warps == 8 ? 4 : 6; }
 
-// 8 warps make a tile sooner, but of 4 an SM holds more blocks.
-constexpr int once_warps(int64_t blocks, int sm_count) {
-  return blocks <= int64_t(once_blocks(8)) * sm_count ? 8 : 4;
+// 8 warps make a tile sooner; of 4 an SM holds more blocks, which counts where there are many that
+// do little but load and store.
+constexpr int once_warps(int64_t blocks, int64_t k, int sm_count) {
+  return k > 64 || blocks <= int64_t(2) * sm_count ? 8 : 4;
 }
 
 // Shared memory of a block.

@@ -25,7 +25,7 @@ int launch_once_instance(const LaunchArgs& args) {
   p.groups_n = uint32_t(p.gemm.tiles_n);
   p.groups_a_matrix = uint32_t(p.gemm.tiles_m * p.gemm.tiles_n);
   const int64_t blocks = p.groups_a_matrix * problem.batch.count();
-  const int warps = once_warps(blocks, args.device.sm_count);
+  const int warps = once_warps(blocks, problem.k, args.device.sm_count);
   return warps == 8 ? launch_once_kernel<once_kernel<T, ARows, BRows, Out, 8>>(
                           p, blocks, warps, problem.k, args.stream)
                     : launch_once_kernel<once_kernel<T, ARows, BRows, Out, 4>>(

@@ -73,7 +73,7 @@ void two_strides_are_not_given_to_the_tiles() {
     const KernelEntry& entry = *candidate.launch.kernel;
     REQUIRE(of_family(entry, "sm80") || entry.work != Work::kTiles, "%s", entry.name);
   }
-  // With a larger operand that those for few rows or columns refuse, and K above 128, all is
+  // With a larger operand that those for few rows or columns refuse, and K above 1024, all is
   // sm80's.
   p.a.layout = Layout::kStrided;
   p.a.col_stride = 2;
@@ -82,7 +82,7 @@ void two_strides_are_not_given_to_the_tiles() {
     p.k = 64;
     const auto with_once = candidates(p, h200(), kernel);
     REQUIRE(count(with_once, "sm90") == 1 && count(with_once, "sm80") > 0, "%s", kernel);
-    p.k = 129;
+    p.k = 1025;
     const auto others = candidates(p, h200(), kernel);
     REQUIRE(!others.empty() && count(others, "sm80") == int(others.size()), "%s", kernel);
   }
@@ -151,7 +151,7 @@ void only_the_larger_operand_needs_a_stride_of_1() {
 
 // Neither operand needs a stride of 1, nor any alignment, and batches may have several strides.
 void a_block_a_tile_takes_any_operands() {
-  for (int64_t k : {0, 1, 64, 128, 129}) {
+  for (int64_t k : {0, 1, 64, 1024, 1025}) {
     Problem p = product(300, 65, k);
     p.a = {nullptr, 900, 3, Layout::kStrided, 2};
     p.b = {nullptr, 7, 1000, Layout::kStrided, 2};
@@ -159,8 +159,8 @@ void a_block_a_tile_takes_any_operands() {
     add_batch(&p, 3, 0, 9, 300 * 65);
     Launch launch;
     const std::string answer = select(p, h200(), "sm90_once", &launch);
-    REQUIRE(answer == (k > 128 ? "K is above 128" : ""), "K of %d: %s", int(k), answer.c_str());
-    REQUIRE(k > 128 || (launch.splits == 1 && launch.workspace_bytes == 0), "K of %d", int(k));
+    REQUIRE(answer == (k > 1024 ? "K is above 1024" : ""), "K of %d: %s", int(k), answer.c_str());
+    REQUIRE(k > 1024 || (launch.splits == 1 && launch.workspace_bytes == 0), "K of %d", int(k));
   }
 }
 

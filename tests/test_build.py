@@ -1,6 +1,11 @@
-"""What setup.py says of an environment that it can't build in: one sentence, and nothing built."""
+"""What setup.py says of an environment that it can't build in: one sentence, and nothing built.
+
+And what nvcc says of kernels that it builds.
+"""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +81,23 @@ def test_what_is_left_out_is_said():
         "vitamin_hgemm: VITAMIN_CPU_ONLY=1 is set: the GPU kernels are left out, only the CPU path "
         "is built."
     )
+
+
+@pytest.mark.parametrize("source", ["tile_128x256_bf16", "tile_64x64_bf16", "once_bf16"])
+def test_products_stay_under_way_and_registers_suffice(source, tmp_path):
+    """ptxas tells only in passing that it waits after every wgmma, and of registers that spill."""
+    nvcc = shutil.which("nvcc", path=f"{os.environ.get('CUDA_HOME', '')}/bin:{os.environ['PATH']}")
+    if nvcc is None:
+        pytest.skip("no nvcc here")
+    options = ["-std=c++20", "-O3", "-gencode=arch=compute_90a,code=sm_90a", "-diag-suppress=177"]
+    options += ["--expt-relaxed-constexpr", "-Xptxas=-v", "-cubin", "-o", str(tmp_path / "cubin")]
+    run = subprocess.run(
+        [nvcc, *options, str(ROOT / "csrc" / "sm90" / f"{source}.cu")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "wgmma.mma_async instructions are serialized" not in run.stderr
+    spilled = re.findall(r"(\d+) bytes spill stores", run.stderr)
+    assert spilled and set(spilled) == {"0"}

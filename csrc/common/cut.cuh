@@ -1,4 +1,4 @@
-// 16 bytes that begin anywhere in 32.
+// 16-byte pieces of what begins anywhere.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -6,6 +6,11 @@
 #include <cstdint>
 
 namespace vitamin {
+
+// How many elements `at` lies behind a multiple of 16 bytes.
+__device__ __forceinline__ int behind_piece(const void* at) {
+  return int(reinterpret_cast<uintptr_t>(at) >> 1 & 7);
+}
 
 // 8 elements of two neighbouring 16-byte chunks, from element `first` (0 to 7) of the first one on.
 __device__ __forceinline__ uint4 cut(uint4 low, uint4 high, int first) {

@@ -55,13 +55,12 @@ class TileLoader {
   }
 
   // Copies the k-tile that lies `ahead` k-tiles further on, at the end of K, and has `k_left`
-  // indices, or its first passes.
-  __device__ __forceinline__ void load_tail(uint32_t tile, int ahead, int k_left,
-                                            int passes = kPasses) {
+  // indices.
+  __device__ __forceinline__ void load_tail(uint32_t tile, int ahead, int k_left) {
     const char* here = source_;
     source_ += ahead * tile_bytes_;
 #pragma unroll 1
-    for (int pass = 0; pass < passes; ++pass) load_bounded<true>(tile, pass, k_left);
+    for (int pass = 0; pass < kPasses; ++pass) load_bounded<true>(tile, pass, k_left);
     source_ = here;
   }
 

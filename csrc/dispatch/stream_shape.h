@@ -2,6 +2,8 @@
 // and the cost model both need to know.
 #pragma once
 
+#include <algorithm>
+
 #include "kernel_table.h"
 
 namespace vitamin {
@@ -64,8 +66,7 @@ constexpr int once_warps(int64_t blocks, int64_t k, int sm_count) {
 
 // Shared memory of a block.
 constexpr int once_bytes(int64_t k) {
-  const int64_t stages = (k + 63) / 64;
-  return int(stages < 1 ? 1 : stages < kOnceStages ? stages : kOnceStages) * kOnceStageBytes;
+  return int(std::clamp<int64_t>((k + 63) / 64, 1, kOnceStages)) * kOnceStageBytes;
 }
 
 }  // namespace vitamin

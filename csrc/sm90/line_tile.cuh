@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../common/copy.cuh"
+#include "../common/cut.cuh"
 #include "../dispatch/stream_shape.h"
 #include "../ptx/cp_async.cuh"
 #include "../ptx/global.cuh"
@@ -96,14 +97,13 @@ class LineTile {
   // alike.
   __device__ __forceinline__ int before(int line) const {
     if (inner_ != 1) return 0;
-    return int(reinterpret_cast<uintptr_t>(first_ + line * outer_) >> 1 & 7);
+    return behind_piece(first_ + line * outer_);
   }
 
   __device__ __forceinline__ void copy_piece(uint32_t tile, const unsigned short* from, int line,
                                              int length, int piece, Late& late) const {
     const unsigned short* const start = from + line * outer_;
-    const int ahead = int(reinterpret_cast<uintptr_t>(start) >> 1 & 7);
-    const int at = piece * 8 - ahead;  // of the line
+    const int at = piece * 8 - behind_piece(start);  // of the line
     if (at >= length) return;
     const uint32_t to = tile + line * kLine + piece * 16;
     const unsigned short* const source = start + at;

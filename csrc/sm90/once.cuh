@@ -93,16 +93,16 @@ __global__ void __launch_bounds__(Warps * 32, once_blocks(Warps))
   const int warp = threadIdx.x / 32, row = warp % 4 * 16, column = warp / 4 * kColumns;
   const int stages = (k + 63) / 64;
   const bool pairs_a = ARows && g.a_align >= 4, pairs_b = BRows && g.b_align >= 4;
-  int to = 0, from = 0;  // places in the ring
+  RingPlace<kOnceStages> to, from;
 #pragma unroll 1
   for (int i = 0; i < stages + kOnceStages - 1; ++i) {
     if (i < stages) {
       if (i >= kOnceStages) __syncthreads();  // of the products before
-      auto late_a = a.copy(tiles + to * kOnceStageBytes, i * 64);
-      auto late_b = b.copy(tiles + to * kOnceStageBytes + kOnceTileBytes, i * 64);
+      auto late_a = a.copy(tiles + to.stage * kOnceStageBytes, i * 64);
+      auto late_b = b.copy(tiles + to.stage * kOnceStageBytes + kOnceTileBytes, i * 64);
       late_a.write();
       late_b.write();
-      to = to + 1 == kOnceStages ? 0 : to + 1;
+      to.advance();
     }
     ptx::cp_async_commit();
     const int now = i - (kOnceStages - 1);
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(Warps * 32, once_blocks(Warps))
     if (row < a.rows() && column < b.rows()) {
       const auto multiply = [&](auto with_a, auto with_b) {
         multiply_stage<T, kColumns, with_a.value, with_b.value>(
-            acc, a, b, tiles + from * kOnceStageBytes, row, column, min(k - now * 64, 64));
+            acc, a, b, tiles + from.stage * kOnceStageBytes, row, column, min(k - now * 64, 64));
       };
       constexpr std::bool_constant<ARows> in_a;
       constexpr std::bool_constant<BRows> in_b;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Warps * 32, once_blocks(Warps))
         multiply(by_element, by_element);
       }
     }
-    from = from + 1 == kOnceStages ? 0 : from + 1;
+    from.advance();
   }
 
   finish<T>(acc, g, m0, n0 + column);

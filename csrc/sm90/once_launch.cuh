@@ -9,13 +9,6 @@
 
 namespace vitamin::sm90 {
 
-template <auto Kernel>
-int launch_once_kernel(const Params& p, int64_t blocks, int warps, int64_t k, void* stream) {
-  if (const cudaError_t error = allow_shared_memory<Kernel>(once_bytes(kOnceK))) return error;
-  return launch_early<Kernel>(true, unsigned(blocks), warps * 32, once_bytes(k),
-                              static_cast<cudaStream_t>(stream), p);
-}
-
 template <class T, bool ARows, bool BRows, Store Out>
 int launch_once_instance(const LaunchArgs& args) {
   const Problem& problem = args.problem;
@@ -25,11 +18,15 @@ int launch_once_instance(const LaunchArgs& args) {
   p.groups_n = uint32_t(p.gemm.tiles_n);
   p.groups_a_matrix = uint32_t(p.gemm.tiles_m * p.gemm.tiles_n);
   const int64_t blocks = p.groups_a_matrix * problem.batch.count();
-  const int warps = once_warps(blocks, problem.k, args.device.sm_count);
-  return warps == 8 ? launch_once_kernel<once_kernel<T, ARows, BRows, Out, 8>>(
-                          p, blocks, warps, problem.k, args.stream)
-                    : launch_once_kernel<once_kernel<T, ARows, BRows, Out, 4>>(
-                          p, blocks, warps, problem.k, args.stream);
+  const auto launch = [&](auto warps) -> int {
+    constexpr auto kernel = once_kernel<T, ARows, BRows, Out, warps.value>;
+    if (const cudaError_t error = allow_shared_memory<kernel>(once_bytes(kOnceK))) return error;
+    return launch_early<kernel>(true, unsigned(blocks), warps.value * 32, once_bytes(problem.k),
+                                static_cast<cudaStream_t>(args.stream), p);
+  };
+  return once_warps(blocks, problem.k, args.device.sm_count) == 8
+             ? launch(std::integral_constant<int, 8>())
+             : launch(std::integral_constant<int, 4>());
 }
 
 template <class T, bool ARows, bool BRows>

@@ -15,6 +15,7 @@
 
 #include <type_traits>
 
+#include "../common/cut.cuh"
 #include "../common/epilogue.cuh"
 #include "../common/gemm_params.h"
 #include "../dispatch/stream_shape.h"
@@ -62,7 +63,7 @@ class Shallow {
   __device__ __forceinline__ void copy(const ShallowWork& work, int buffer) const {
     const T* const first = tile_of(work);
     const int rows = min(int(p_.gemm.m) - work.wide0, kTile);
-    const int before = before_of(first);
+    const int before = behind_piece(first);
     const int count = before + int((rows - 1) * p_.gemm.a_outer) + k_;  // elements
     const uint32_t to = ptx::shared_address(rows_ + buffer * p_.buffer_bytes);
     const bool last = work.wide0 + kTile >= int(p_.gemm.m);
@@ -112,7 +113,7 @@ class Shallow {
     } else {
       const unsigned char* const row =
           rows_ + buffer * p_.buffer_bytes +
-          (before_of(tile_of(work)) + int(threadIdx.x * p_.gemm.a_outer)) * 2;
+          (behind_piece(tile_of(work)) + int(threadIdx.x * p_.gemm.a_outer)) * 2;
       switch (p_.vector) {
         case 8:
           multiply_rows<uint4>(acc, row);
@@ -140,9 +141,6 @@ class Shallow {
   }
 
  private:
-  static __device__ __forceinline__ int before_of(const T* at) {
-    return int(reinterpret_cast<uintptr_t>(at) >> 1 & 7);
-  }
   __device__ __forceinline__ const T* tile_of(const ShallowWork& work) const {
     return static_cast<const T*>(p_.gemm.a) + batch_offset(p_.gemm.batch, work.index).a +
            work.wide0 * (ByRows ? p_.gemm.a_outer : 1);

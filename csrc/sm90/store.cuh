@@ -39,7 +39,7 @@ __device__ __forceinline__ void copy_rows_out(uint32_t box, const BoxOfRows& to,
   constexpr int kNext = 8 * 128;  // bytes of the box to the second row
   const bool two = row + 8 < to.rows;
   unsigned short* const c = to.c + row * to.pitch;
-  const int before = int(reinterpret_cast<uintptr_t>(c) >> 1 & 7);
+  const int before = behind_piece(c);
   const int at = piece * 8 - before;
   if (before) {
     const int column = piece < 8 - before ? piece : kStoreColumns - 8 + piece;
@@ -65,7 +65,7 @@ __device__ __forceinline__ void copy_short_row_out(uint32_t box, const BoxOfRows
                                                    int piece) {
   if (row >= to.rows) return;
   unsigned short* const c = to.c + row * to.pitch;
-  const int before = int(reinterpret_cast<uintptr_t>(c) >> 1 & 7);
+  const int before = behind_piece(c);
   const int head = min(-before & 7, to.columns), tail = head + ((to.columns - head) & ~7);
   const int at = head + piece * 8;
   if (at < tail) {

@@ -18,6 +18,7 @@
 
 #include <cuda_runtime.h>
 
+#include "../common/cut.cuh"
 #include "../common/epilogue.cuh"
 #include "../common/gemm_params.h"
 #include "../common/raster.h"
@@ -155,7 +156,7 @@ class ThinOperand {
     const int k = int(p_.gemm.k);
     const auto* const from = reinterpret_cast<const unsigned short*>(from_);
     // Elements from the last multiple of 16 bytes to a line, at most.
-    const int most = !lines ? 0 : p_.thin_k % kPiece ? kPiece - 1 : before_of(from);
+    const int most = !lines ? 0 : p_.thin_k % kPiece ? kPiece - 1 : behind_piece(from);
     const int pieces = (most + columns_ + kPiece - 1) / kPiece;
 #pragma unroll 1
     for (int start = threadIdx.x; start < count * pieces; start += kAtOnce * kStreamThreads) {
@@ -165,7 +166,7 @@ class ThinOperand {
       for (int i = 0; i < kAtOnce; ++i) {
         const int item = start + i * kStreamThreads, index = k0 + item / pieces;
         const auto* const line = from + index * p_.thin_k;
-        const int before = lines ? before_of(line) : 0;
+        const int before = lines ? behind_piece(line) : 0;
         column[i] = item % pieces * kPiece - before;
         v[i] = make_uint4(0, 0, 0, 0);
         if (item >= count * pieces || index < 0 || index >= k || column[i] >= columns_) continue;
@@ -199,12 +200,9 @@ class ThinOperand {
     }
   }
 
-  // Elements from the last multiple of 16 bytes to an address, or to index k0 of a row.
-  static __device__ __forceinline__ int before_of(const void* at) {
-    return int(reinterpret_cast<uintptr_t>(at) >> 1 & 7);
-  }
+  // Elements from the last multiple of 16 bytes to index k0 of a row.
   __device__ __forceinline__ int before_of(int row) const {
-    return before_of(from_ + row * p_.thin_column + k0_);
+    return behind_piece(from_ + row * p_.thin_column + k0_);
   }
   __device__ __forceinline__ int warps_a_row() const {
     return columns_ > 4 ? 1 : columns_ > 2 ? 2 : columns_ > 1 ? 4 : 8;

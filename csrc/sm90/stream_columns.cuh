@@ -11,6 +11,7 @@
 // pairs the elements of two lines up, as mma.sync wants them.
 #pragma once
 
+#include "../common/cut.cuh"
 #include "../dispatch/stream_shape.h"
 #include "stream.cuh"
 
@@ -46,7 +47,7 @@ class ColumnStream {
   __device__ __forceinline__ void choose(int64_t offset, int wide0) {
     const T* const line =
         static_cast<const T*>(p_.gemm.a) + offset + line0_ * p_.gemm.a_outer + wide0;
-    before_ = int(reinterpret_cast<uintptr_t>(line) >> 1 & 7);
+    before_ = behind_piece(line);
     first_ = line - before_ + lane_piece() * kPiece;
     left_ = min(int(p_.gemm.m) - wide0, kStreamColumnTile) + before_;
   }

@@ -47,7 +47,7 @@ class RowStream {
   __device__ __forceinline__ void choose(int64_t offset, int wide0) {
     const T* const row =
         static_cast<const T*>(p_.gemm.a) + offset + int64_t(wide0 + row0_) * p_.gemm.a_outer;
-    before_ = int(reinterpret_cast<uintptr_t>(row) >> 1 & 7);
+    before_ = behind_piece(row);
     first_ = row - before_ + lane_piece() * kPiece;
     last_row_ = int(p_.gemm.m) - 1 - wide0;
     whole_steps_ = last_row_ >= rows(p_.classes_log2) - 1 ? (int(p_.gemm.k) + before_) / kStep : 0;
